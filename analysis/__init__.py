@@ -1,0 +1,1 @@
+"""Reads records and turns them into tables, reports and plots; drives nothing."""

@@ -1,0 +1,1 @@
+"""Configuration groups of specsweep, shipped inside the package."""

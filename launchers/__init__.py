@@ -1,0 +1,1 @@
+"""Keeps one server process alive on one host; knows nothing about models."""

@@ -1,0 +1,47 @@
+"""What can go wrong on a host.
+
+LauncherError
+├── HostLost      the host did not answer, or its answer could not be understood: nothing is known
+├── HostBusy      another specsweep process holds the host
+├── HostDirty     something that is not ours stands in the way of a launch (a port, GPU memory)
+├── StartFailed   the server's process could not be started at all
+└── StopFailed    processes of the server survived SIGKILL: the sweep must end
+"""
+
+from __future__ import annotations
+
+
+class LauncherError(Exception):
+    """Base of everything a launcher raises on purpose."""
+
+
+class HostLost(LauncherError):
+    """The host did not answer in time, or answered nonsense. "I could not tell" is not "no"."""
+
+
+class HostBusy(LauncherError):
+    """Another specsweep process holds this host's lock. `holder` says who, as far as it is known."""
+
+    def __init__(self, message: str, holder: str = "") -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
+class HostDirty(LauncherError):
+    """A launch was refused because of something on the host that is not ours. `holders` says what."""
+
+    def __init__(self, message: str, holders: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.holders = holders
+
+
+class StartFailed(LauncherError):
+    """The server's process could not be started (the program is missing, the disk is full, ...)."""
+
+
+class StopFailed(LauncherError):
+    """Processes of the server were still alive after SIGKILL. `survivors` names them."""
+
+    def __init__(self, message: str, survivors: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.survivors = survivors

@@ -1,0 +1,1 @@
+"""The sweep: configuration, study, trials, measuring and recording."""

@@ -1,0 +1,1 @@
+"""Engines: what specsweep knows about each inference server. Pure: no input, no output."""

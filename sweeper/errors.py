@@ -1,0 +1,90 @@
+"""What can go wrong in a sweep, and how the program then ends.
+
+SpecsweepError                 shown as one message, never as a traceback
+├── ConfigError                the configuration is wrong; every mistake is listed (exit 2)
+├── StudyMismatch              the study was made with other settings (exit 3)
+├── SweepAborted               something must be mended before going on (exit 5)
+└── TrialError                 this launch failed, with a FailureKind; caught in one place (trial.py)
+SweepInterrupted               Ctrl-C or SIGTERM; passes through every `except Exception` (exit 130, 143)
+
+The launchers have a tree of their own (launchers/errors.py): HostBusy ends with exit 4, StopFailed with exit 5.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+
+class ExitCode(enum.IntEnum):
+    """Exit codes of the command `specsweep`; the README and `--help` list them."""
+
+    OK = 0
+    BUG = 1
+    USAGE = 2
+    MISMATCH = 3
+    HOST_BUSY = 4
+    ABORTED = 5
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class FailureKind(enum.StrEnum):
+    """Why a launch has no score. What each one means for the study: the policy table in study.py."""
+
+    ILLEGAL = "illegal"
+    OUT_OF_MEMORY = "out_of_memory"
+    UNSUPPORTED = "unsupported"
+    SERVER_CRASH = "server_crash"
+    START_TIMEOUT = "start_timeout"
+    SERVER_HANG = "server_hang"
+    SILENT_BYPASS = "silent_bypass"
+    WRONG_SERVER = "wrong_server"
+    BENCHMARK_FAILED = "benchmark_failed"
+    HOST_DIRTY = "host_dirty"
+    HOST_LOST = "host_lost"
+    INTERRUPTED = "interrupted"
+
+
+class SpecsweepError(Exception):
+    """Base of the errors that are meant for a person."""
+
+    exit_code = ExitCode.ABORTED
+
+
+class ConfigError(SpecsweepError):
+    """The configuration is wrong. `mistakes` holds one line each: dotted path, value, what would be right."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        count = f"{len(mistakes)} mistakes" if len(mistakes) > 1 else "1 mistake"
+        super().__init__("\n".join([f"{count} in the configuration:", *(f"  {line}" for line in mistakes)]))
+
+
+class StudyMismatch(SpecsweepError):
+    """The study's trials were measured with other settings; mixing them would compare unlike things."""
+
+    exit_code = ExitCode.MISMATCH
+
+
+class SweepAborted(SpecsweepError):
+    """The sweep cannot go on until a person mends something; the message says what."""
+
+
+class TrialError(SpecsweepError):
+    """One launch failed. `evidence` holds the lines (of a log, of an answer) that show the cause."""
+
+    def __init__(self, kind: FailureKind, message: str, evidence: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.evidence = tuple(evidence)
+
+
+class SweepInterrupted(BaseException):
+    """A person or the system asked the sweep to end now. The current trial is abandoned, the server stopped."""
+
+    def __init__(self, exit_code: ExitCode) -> None:
+        super().__init__(exit_code.name)
+        self.exit_code = exit_code

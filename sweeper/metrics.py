@@ -1,0 +1,82 @@
+"""METRICS: every number that specsweep records, with its name, unit and meaning. To add one, add a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One named number. `better` is "higher", "lower" or "" (neither); `minimum` bounds its legal values."""
+
+    name: str
+    label: str
+    unit: str
+    meaning: str
+    better: str = ""
+    digits: int = 1
+    minimum: float = 0.0
+    objective: bool = False
+    mlflow_alias: str = ""
+
+    def format(self, value: float) -> str:
+        """The value as a person reads it, without its unit."""
+        return f"{value:,.{self.digits}f}"
+
+
+_ROWS = (
+    Metric(
+        "output_throughput", "throughput", "tok/s", "all output tokens over all time, end to end",
+        better="higher", objective=True,
+    ),
+    Metric(
+        "decode_throughput", "decode", "tok/s", "output tokens after each first one over the time they took",
+        better="higher", objective=True,
+    ),
+    Metric("mean_prompt_throughput", "mean of prompts", "tok/s", "mean of the per-request end-to-end rates"),
+    Metric("ttft_ms", "TTFT", "ms", "median time to the first token", better="lower"),
+    Metric(
+        "tpot_ms", "TPOT", "ms", "median time per output token after the first", better="lower", digits=2,
+    ),
+    Metric("e2e_latency_ms", "latency", "ms", "median time from request to last byte", better="lower"),
+    Metric(
+        "accept_length", "accept_len", "tok", "tokens kept per verify step, bonus token included",
+        better="higher", digits=2, minimum=1.0, mlflow_alias="accept_len",
+    ),
+    Metric(
+        "accept_rate", "accept rate", "", "accepted over drafted tokens; never ranked on: its denominator is the engine's",
+        digits=3,
+    ),
+    Metric(
+        "tokens_per_step", "tokens/step", "tok", "output tokens per decode step, steps without drafts included",
+        digits=2, minimum=1.0,
+    ),
+    Metric("num_output_tokens", "output tokens", "tok", "output tokens of all measured requests", digits=0),
+    Metric("num_drafted_tokens", "drafted", "tok", "draft tokens that were verified", digits=0),
+    Metric("num_accepted_tokens", "accepted", "tok", "draft tokens that were kept", digits=0),
+    Metric("num_requests", "requests", "", "measured requests", digits=0),
+    Metric("repeat_spread_pct", "spread", "%", "(highest - lowest) / mean of the repeats' throughput", digits=1),
+    Metric("speedup", "vs baseline", "x", "throughput over the baseline's", better="higher", digits=3),
+    Metric("prepare_s", "prepare", "s", "checks before the launch"),
+    Metric("start_s", "start", "s", "launch to ready", better="lower"),
+    Metric("warmup_s", "warm-up", "s", "warm-up requests"),
+    Metric("benchmark_s", "benchmark", "s", "measured requests"),
+    Metric("stop_s", "stop", "s", "stop, verified"),
+)
+
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}
+
+
+def check_metrics(values: Mapping[str, float]) -> dict[str, float]:
+    """`values`, checked: known names, finite, not below their minimum. Absent means not measured.
+
+    Raises ValueError that names the first offender.
+    """
+    for name, value in values.items():
+        if name not in METRICS:
+            raise ValueError(f"unknown metric {name!r}; METRICS in sweeper/metrics.py lists the names")
+        if not math.isfinite(value) or value < METRICS[name].minimum:
+            raise ValueError(f"metric {name} is {value!r}; it must be finite and >= {METRICS[name].minimum}")
+    return dict(values)

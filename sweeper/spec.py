@@ -1,0 +1,198 @@
+"""What a sweep is asked to do: the typed schema behind `conf/`, frozen once validated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FlagValue = str | int | float | bool
+"""A server flag's value. True is a bare flag (`--flag`), False leaves the flag away."""
+
+
+class Frozen(BaseModel):
+    """Base of everything here: immutable, strict about types, intolerant of unknown names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class ServerConfig(Frozen):
+    """A server configuration: flags under the engine's own names (`spec_type` is `--spec-type`), environment."""
+
+    flags: Mapping[str, FlagValue] = {}
+    env: Mapping[str, str] = {}
+
+    def key(self) -> str:
+        """Sixteen hex digits that are equal for equal configurations (of canonical ones: a trial's key)."""
+        return digest({"flags": dict(self.flags), "env": dict(self.env)})[:16]
+
+    def with_flags(self, flags: Mapping[str, FlagValue]) -> ServerConfig:
+        """A copy in which `flags` are set."""
+        return ServerConfig(flags={**self.flags, **flags}, env=self.env)
+
+    def without(self, names: frozenset[str]) -> ServerConfig:
+        """A copy in which the flags `names` are not set."""
+        return ServerConfig(flags={k: v for k, v in self.flags.items() if k not in names}, env=self.env)
+
+
+def digest(data: object) -> str:
+    """SHA-256 (hex) of JSON-ready data, independent of the order of its keys."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Choice(Frozen):
+    """One of the listed values. All numbers: they are ordered, and the search knows it."""
+
+    kind: Literal["choice"] = "choice"
+    values: tuple[FlagValue, ...] = Field(min_length=1)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the values are numbers, and so have an order that the search can use."""
+        return all(isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
+
+
+class IntRange(Frozen):
+    """Whole numbers from `low` to `high`, both included, in steps of `step`."""
+
+    kind: Literal["range"] = "range"
+    low: int
+    high: int
+    step: int = Field(default=1, gt=0)
+
+
+class Interval(Frozen):
+    """Real numbers from `low` to `high`, both included; `log` searches them on a logarithmic scale."""
+
+    kind: Literal["interval"] = "interval"
+    low: float
+    high: float
+    log: bool = False
+
+
+Domain = Annotated[Choice | IntRange | Interval, Field(discriminator="kind")]
+
+
+class Parameter(Frozen):
+    """One searched server flag (or environment variable), and when it is active.
+
+    `when` maps the name of another parameter to the values of it under which this one exists.
+    """
+
+    name: str
+    domain: Domain
+    is_env: bool = False
+    when: Mapping[str, tuple[FlagValue, ...]] = {}
+
+
+class SpaceSpec(Frozen):
+    """The search space: parameters in an order in which conditions look backwards only."""
+
+    parameters: tuple[Parameter, ...] = Field(min_length=1)
+
+
+class EngineSpec(Frozen):
+    """Which inference server, how it is called, and the flags every launch of it gets."""
+
+    name: str
+    command: tuple[str, ...] = Field(min_length=1)
+    flags: Mapping[str, FlagValue] = {}
+    env: Mapping[str, str] = {}
+
+
+class HostSpec(Frozen):
+    """Where the server runs. `port_low`..`port_high`: the first free port in it is used."""
+
+    name: str
+    kind: Literal["local"] = "local"
+    state_dir: str
+    port_low: int = Field(gt=0, lt=65536)
+    port_high: int = Field(gt=0, lt=65536)
+
+
+class ModelSpec(Frozen):
+    """The target model. `prepare` is run on the host first; the last line it prints replaces `path`."""
+
+    name: str
+    path: str = ""
+    prepare: tuple[str, ...] = ()
+    prepare_timeout_s: float = Field(default=600, gt=0)
+
+
+class Prompt(Frozen):
+    """One request of a workload. `prompt_class` groups prompts of a kind (`copy`, `chat`, ...)."""
+
+    id: str
+    text: str = Field(min_length=1)
+    prompt_class: str = "default"
+
+
+class WorkloadSpec(Frozen):
+    """One load pattern: the prompts, one after another, `repeats` times."""
+
+    name: str
+    prompts: tuple[Prompt, ...] = Field(min_length=1)
+    max_tokens: int = Field(gt=0)
+    repeats: int = Field(gt=0)
+    warmup_requests: int = Field(ge=0)
+    temperature: float = Field(ge=0)
+    seed: int = Field(ge=0)
+    request_timeout_s: float = Field(gt=0)
+
+
+class StudySpec(Frozen):
+    """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    dir: str
+    storage: str
+    sampler: Literal["tpe", "random"]
+    seed: int = Field(ge=0)
+    startup_trials: int = Field(ge=0)
+
+
+class BudgetSpec(Frozen):
+    """When to stop. `trials` is a total over all starts of this study, the baseline included.
+
+    Before the verdict the best `finalists` and the baseline are launched again until each has
+    `confirm_launches` fresh ones; 0 leaves the confirmation away.
+    """
+
+    trials: int = Field(gt=0)
+    finalists: int = Field(ge=1)
+    confirm_launches: int = Field(ge=0)
+
+
+class LimitsSpec(Frozen):
+    """How long to wait and how often to try. `identical_failures` in a row stop the sweep."""
+
+    start_s: float = Field(gt=0)
+    stop_grace_s: float = Field(ge=0)
+    identical_failures: int = Field(gt=1)
+
+
+class TrackingSpec(Frozen):
+    """MLflow. An empty `uri` turns it off. One sync never takes longer than about `sync_s` seconds."""
+
+    uri: str
+    artifact_location: str
+    sync_s: float = Field(gt=0)
+
+
+class SweepSpec(Frozen):
+    """The whole job."""
+
+    engine: EngineSpec
+    host: HostSpec
+    model: ModelSpec
+    space: SpaceSpec
+    workload: WorkloadSpec
+    study: StudySpec
+    budget: BudgetSpec
+    limits: LimitsSpec
+    tracking: TrackingSpec
+    objective: str
