@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from launchers.base import LaunchSpec
 from sweeper.errors import FailureKind
-from sweeper.records import RequestResult
-from sweeper.spec import FlagValue, ModelSpec, Prompt, ServerConfig, WorkloadSpec
+from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,34 @@ class StreamedResponse:
 
     lines: tuple[tuple[float, bytes], ...]
     e2e_latency_ms: float
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One answer, understood. A value that the server did not report is None, never 0.
+
+    `ttft_ms` is the time to the first chunk that holds text; `server_decode_ms` the server's own figure
+    for all output tokens after the first.
+    """
+
+    text: str
+    num_output_tokens: int
+    ttft_ms: float | None = None
+    num_prompt_tokens: int | None = None
+    num_drafted_tokens: int | None = None
+    num_accepted_tokens: int | None = None
+    server_decode_ms: float | None = None
+    finish_reason: str = ""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What a launch is given besides its configuration. `nonce`: a word the server must repeat."""
+
+    command: tuple[str, ...]
+    model_path: str
+    port: int
+    nonce: str
 
 
 @dataclass(frozen=True)
@@ -103,7 +130,7 @@ class Engine(Protocol):
     def parse_version(self, output: str) -> str:
         """The version in that output. Raises ValueError when there is none."""
 
-    def launch_spec(self, command: Sequence[str], config: ServerConfig, model: ModelSpec, port: int, nonce: str) -> LaunchSpec:
+    def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
         """The command line and environment of one launch."""
 
     def readiness(self, log: str) -> str:
@@ -118,8 +145,8 @@ class Engine(Protocol):
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
         """The streamed generation request for one prompt."""
 
-    def parse(self, response: StreamedResponse, draft: RequestResult) -> RequestResult:
-        """`draft` (prompt, repeat, times) completed from the answer. Raises ValueError on nonsense."""
+    def parse(self, response: StreamedResponse) -> Generation:
+        """The answer, understood. Raises ValueError when it is not a complete, sensible one."""
 
     def counters(self, metrics_text: str) -> Counters:
         """The totals on the page at `metrics_path`; empty when the page cannot be read."""
