@@ -83,9 +83,7 @@ _ROWS = (
     Metric("num_drafted_tokens", "drafted", "tok", "draft tokens that were verified", digits=0),
     Metric("num_accepted_tokens", "accepted", "tok", "draft tokens that were kept", digits=0),
     Metric("num_requests", "requests", "", "measured requests", digits=0),
-    Metric(
-        "repeat_spread_pct", "spread", "%", "(highest - lowest) / mean of the repeats' throughput", digits=1
-    ),
+    Metric("repeat_spread_pct", "spread", "%", "(highest - lowest) / mean of the repeats' throughput", digits=1),
     Metric("speedup", "vs baseline", "x", "throughput over the baseline's", better="higher", digits=3),
     Metric("prepare_s", "prepare", "s", "checks before the launch"),
     Metric("start_s", "start", "s", "launch to ready", better="lower"),
