@@ -196,3 +196,15 @@ class SweepSpec(Frozen):
     limits: LimitsSpec
     tracking: TrackingSpec
     objective: str
+
+
+def difference_text(config: ServerConfig, base: ServerConfig) -> str:
+    """What distinguishes `config` from `base`, short enough for one line; "baseline" for no difference."""
+    parts = [
+        f"{prefix}{name}={value}"
+        for prefix, mine, theirs in (("", config.flags, base.flags), ("env.", config.env, base.env))
+        for name, value in mine.items()
+        if theirs.get(name) != value
+    ]
+    parts += [f"-{name}" for name in base.flags if name not in config.flags]
+    return " ".join(parts) or "baseline"

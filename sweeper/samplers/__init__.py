@@ -1,0 +1,1 @@
+"""Optuna samplers. They get an engine's rules as callables and know nothing of servers."""

@@ -1,0 +1,133 @@
+"""A sampler that only proposes configurations that are legal and have not been tried.
+
+It wraps any Optuna sampler. Usable with any study: it needs a `propose` function that walks the search space and
+a `fresh` function that says whether a set of values is worth a trial.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+Values = dict[str, Any]
+Choose = Callable[[str, BaseDistribution], Any]
+
+ATTEMPTS = 24
+"""How often the wrapped sampler is asked before an untried configuration is drawn at random."""
+
+
+class SpaceExhausted(Exception):
+    """No untried, legal configuration could be found."""
+
+
+class DistinctSampler(BaseSampler):
+    """Plans a whole legal, untried configuration per trial, and then serves its values.
+
+    factory: makes the wrapped sampler from a seed. Nothing is carried from trial to trial: the seed of a trial is
+        drawn from (seed, trial number, attempt), so a resumed study goes on exactly as an uninterrupted one.
+    propose: walks the search space, asking the given function for each active parameter's value in turn; returns
+        the values by parameter name.
+    fresh: whether these values are legal and their configuration is untried.
+    untried: fresh values to fall back on, when they can be enumerated; drawn from at random. May be empty.
+    """
+
+    def __init__(
+        self,
+        factory: Callable[[int], BaseSampler],
+        seed: int,
+        propose: Callable[[Choose], Values],
+        fresh: Callable[[Mapping[str, Any]], bool],
+        untried: Callable[[], Iterable[Values]] = tuple,
+    ) -> None:
+        self._factory = factory
+        self._seed = seed
+        self._propose = propose
+        self._fresh = fresh
+        self._untried = untried
+        self._plan: Values = {}
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Plan the trial. Raises SpaceExhausted."""
+        self._plan = self._make_plan(study, trial)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Empty: the plan is served value by value."""
+        return {}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Empty: the plan is served value by value."""
+        return {}
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:  # noqa: ANN401  (Optuna's own signature)
+        """The planned value. Raises KeyError for a parameter that the plan left out."""
+        return self._plan[param_name]
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Any,  # noqa: ANN401  (Optuna's own signature)
+    ) -> None:
+        """Let the wrapped sampler keep what it keeps in the study."""
+        self._factory(self._trial_seed(trial.number, 0)).after_trial(study, trial, state, values)
+
+    def reseed_rng(self) -> None:
+        """Nothing to do: no random state is carried."""
+
+    def _make_plan(self, study: Study, trial: FrozenTrial) -> Values:
+        for attempt in range(ATTEMPTS):
+            values = self._draw(study, trial, self._trial_seed(trial.number, attempt))
+            if self._fresh(values):
+                return values
+        rest = list(self._untried())
+        if not rest:
+            raise SpaceExhausted(f"no untried configuration found in {ATTEMPTS} proposals")
+        return random.Random(self._trial_seed(trial.number, ATTEMPTS)).choice(rest)
+
+    def _draw(self, study: Study, trial: FrozenTrial, seed: int) -> Values:
+        inner = self._factory(seed)
+        inner.before_trial(study, trial)
+        space = inner.infer_relative_search_space(study, trial)
+        relative = inner.sample_relative(study, trial, space)
+
+        def choose(name: str, distribution: BaseDistribution) -> Any:  # noqa: ANN401
+            if name in relative and distribution == space[name]:
+                return relative[name]
+            return inner.sample_independent(study, trial, name, distribution)
+
+        return self._propose(choose)
+
+    def _trial_seed(self, number: int, attempt: int) -> int:
+        text = f"{self._seed}:{number}:{attempt}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def make_factory(name: str, startup_trials: int) -> Callable[[int], BaseSampler]:
+    """The wrapped sampler by its name in the configuration: `tpe` or `random`. Raises KeyError for another."""
+
+    def tpe(seed: int) -> BaseSampler:
+        return optuna.samplers.TPESampler(
+            seed=seed,
+            n_startup_trials=startup_trials,
+            multivariate=True,
+            group=True,
+            warn_independent_sampling=False,
+        )
+
+    def uniform(seed: int) -> BaseSampler:
+        return optuna.samplers.RandomSampler(seed=seed)
+
+    return {"tpe": tpe, "random": uniform}[name]

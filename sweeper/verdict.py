@@ -1,0 +1,168 @@
+"""The verdict: does any configuration beat the baseline, and can the best ones be told apart?"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+
+from sweeper.metrics import METRICS
+from sweeper.records import LaunchRecord, Purpose, Record, TrialRecord, TrialState
+from sweeper.spec import ServerConfig, difference_text
+from sweeper.stats import Ratio, pairwise_ratios
+
+MAX_RIVALS = 5
+"""Without confirmed finalists the best few are compared: an interval widens with every further rival."""
+
+Simplicity = Callable[[ServerConfig], tuple[float, ...]]
+
+
+class VerdictKind(enum.StrEnum):
+    """`tie`: several are better than the baseline but cannot be told apart; the simplest is advised."""
+
+    WINNER = "winner"
+    TIE = "tie"
+    NO_GAIN = "no gain over the baseline"
+
+
+class Comparison(Record):
+    """One configuration against the baseline. The interval is absent when the spread is unknown."""
+
+    trial_number: int
+    name: str
+    value: float
+    speedup: float
+    low: float | None
+    high: float | None
+    num_launches: int
+
+
+class Verdict(Record):
+    """`confirmed`: drawn from fresh launches of the finalists and the baseline, made after the search.
+
+    `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
+    when not even the baseline was measured. `comparisons` are sorted, fastest first.
+    """
+
+    kind: VerdictKind
+    confirmed: bool
+    advised: int | None
+    tied: tuple[int, ...] = ()
+    baseline_value: float | None = None
+    comparisons: tuple[Comparison, ...] = ()
+    text: str
+
+
+def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity) -> Verdict:
+    """The verdict on `trials` as far as they are measured. The greater the objective, the better."""
+    baseline = next((trial for trial in trials if trial.is_baseline and trial.measured), None)
+    if baseline is None:
+        text = "No verdict: the baseline has not been measured."
+        return Verdict(kind=VerdictKind.NO_GAIN, confirmed=False, advised=None, text=text)
+    rivals = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.measured]
+    samples, confirmed = _samples(baseline, rivals, objective)
+    numbers = list(samples)
+    ratios = pairwise_ratios(list(samples.values()))
+    by_number = {trial.number: trial for trial in trials}
+    comparisons = _comparisons(samples, ratios, by_number)
+    winners = [c.trial_number for c in comparisons if c.low is not None and c.low > 1]
+    best = comparisons[0].trial_number if comparisons else 0
+    tied: tuple[int, ...] = ()
+    kind, advised = VerdictKind.NO_GAIN, 0
+    if best in winners:
+        row = ratios[numbers.index(best)]
+        tied = tuple(n for n in winners if not row[numbers.index(n)].above_one)
+        kind = VerdictKind.TIE if len(tied) > 1 else VerdictKind.WINNER
+        advised = min(tied, key=lambda number: simplicity(by_number[number].canonical))
+    verdict = Verdict(
+        kind=kind,
+        confirmed=confirmed,
+        advised=advised,
+        tied=tied if len(tied) > 1 else (),
+        baseline_value=_mean(samples[0]),
+        comparisons=comparisons,
+        text="",
+    )
+    return verdict.model_copy(update={"text": _text(verdict, objective)})
+
+
+def _samples(
+    baseline: TrialRecord, rivals: Sequence[TrialRecord], objective: str
+) -> tuple[dict[int, tuple[float, ...]], bool]:
+    """The values to compare, by trial number, the baseline's first; and whether they are fresh launches."""
+    fresh = {trial.number: _values(_confirmations(trial), objective) for trial in (baseline, *rivals)}
+    finalists = {number: values for number, values in fresh.items() if number and len(values) >= 2}
+    if finalists and len(fresh[0]) >= 2:
+        return {0: fresh[0], **finalists}, True
+    best = sorted(rivals, key=lambda trial: trial.mean(objective) or 0.0, reverse=True)[:MAX_RIVALS]
+    return {trial.number: _unconfirmed(trial, objective) for trial in (baseline, *best)}, False
+
+
+def _confirmations(trial: TrialRecord) -> list[LaunchRecord]:
+    return [launch for launch in trial.measured if launch.purpose is Purpose.CONFIRM]
+
+
+def _values(launches: Sequence[LaunchRecord], objective: str) -> tuple[float, ...]:
+    return tuple(launch.metrics[objective] for launch in launches if objective in launch.metrics)
+
+
+def _unconfirmed(trial: TrialRecord, objective: str) -> tuple[float, ...]:
+    """Launches where there are several, else the passes of the only one (their spread leaves out restarts)."""
+    values = _values(trial.measured, objective)
+    repeats = trial.measured[0].repeat_throughputs
+    return repeats if len(values) < 2 and objective == "output_throughput" and len(repeats) > 1 else values
+
+
+def _comparisons(
+    samples: Mapping[int, Sequence[float]], ratios: list[list[Ratio]], by_number: Mapping[int, TrialRecord]
+) -> tuple[Comparison, ...]:
+    rows = [
+        Comparison(
+            trial_number=number,
+            name=difference_text(by_number[number].canonical, by_number[0].canonical),
+            value=_mean(values),
+            speedup=ratios[index][0].value,
+            low=ratios[index][0].low,
+            high=ratios[index][0].high,
+            num_launches=len(by_number[number].measured),
+        )
+        for index, (number, values) in enumerate(samples.items())
+        if number
+    ]
+    return tuple(sorted(rows, key=lambda row: row.value, reverse=True))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _text(verdict: Verdict, objective: str) -> str:
+    """The verdict in plain words, with its spread and its limits."""
+    metric = METRICS[objective]
+    base = f"{metric.format(verdict.baseline_value or 0.0)} {metric.unit}"
+    if not verdict.comparisons:
+        return f"No gain over the baseline: nothing else could be measured. The baseline does {base}."
+    best = verdict.comparisons[0]
+    measured = f"{metric.format(best.value)} against {base} without speculation ({_interval(best)})"
+    if verdict.kind is VerdictKind.WINNER:
+        words = f"Winner: trial {best.trial_number}, {best.name}. {measured}."
+    elif verdict.kind is VerdictKind.TIE:
+        tied = ", ".join(str(number) for number in verdict.tied)
+        advised = next(row for row in verdict.comparisons if row.trial_number == verdict.advised)
+        words = (
+            f"Tie: trials {tied} are faster than the baseline but cannot be told apart. Advised, as the simplest: "
+            f"trial {advised.trial_number}, {advised.name} ({_interval(advised)}). The fastest did {measured}."
+        )
+    else:
+        words = (
+            f"No gain over the baseline. The best other configuration, trial {best.trial_number}, did {measured}"
+        )
+        words += "." if best.high is not None and best.high < 1 else ": not significant."
+    if verdict.confirmed:
+        return words
+    return f"{words} Not confirmed: the finalists were not launched again, so the spread of restarts is unknown."
+
+
+def _interval(row: Comparison) -> str:
+    if row.low is None or row.high is None:
+        return f"{row.speedup:.3f} x, spread unknown"
+    return f"{row.speedup:.3f} x, 95 % interval {row.low:.3f} to {row.high:.3f}"
