@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 FlagValue = str | int | float | bool
 """A server flag's value. True is a bare flag (`--flag`), False leaves the flag away."""
@@ -44,11 +45,18 @@ def digest(data: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _once(values: tuple[FlagValue, ...]) -> tuple[FlagValue, ...]:
+    """`values`. Raises ValueError when one is repeated; 1, 1.0 and True are one: Optuna compares with ==."""
+    if twice := [value for value, times in Counter(values).items() if times > 1]:
+        raise ValueError(f"each once, but {twice[0]!r} is there more than once")
+    return values
+
+
 class Choice(Frozen):
     """One of the listed values. All numbers: they are ordered, and the search knows it."""
 
     kind: Literal["choice"] = "choice"
-    values: tuple[FlagValue, ...] = Field(min_length=1)
+    values: Annotated[tuple[FlagValue, ...], Field(min_length=1), AfterValidator(_once)]
 
     @property
     def ordered(self) -> bool:
@@ -64,6 +72,12 @@ class IntRange(Frozen):
     high: int
     step: int = Field(default=1, gt=0)
 
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.high < self.low:
+            raise ValueError(f"a range needs low <= high, not {self.low} to {self.high}")
+        return self
+
 
 class Interval(Frozen):
     """Real numbers from `low` to `high`, both included; `log` searches them on a logarithmic scale."""
@@ -72,6 +86,13 @@ class Interval(Frozen):
     low: float
     high: float
     log: bool = False
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.high <= self.low or (self.log and self.low <= 0):
+            rule = "0 < low < high" if self.log else "low < high"
+            raise ValueError(f"an interval needs {rule}, not {self.low:g} to {self.high:g}")
+        return self
 
 
 Domain = Annotated[Choice | IntRange | Interval, Field(discriminator="kind")]
@@ -94,6 +115,15 @@ class SpaceSpec(Frozen):
 
     parameters: tuple[Parameter, ...] = Field(min_length=1)
 
+    @field_validator("parameters")
+    @classmethod
+    def _in_order(cls, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+        names = _once(tuple(parameter.name for parameter in parameters))
+        for index, parameter in enumerate(parameters):
+            if later := parameter.when.keys() - set(names[:index]):
+                raise ValueError(f"{parameter.name} depends on {sorted(later)[0]}, which does not come before it")
+        return parameters
+
 
 class EngineSpec(Frozen):
     """Which inference server, how it is called, and the flags every launch of it gets."""
@@ -112,6 +142,13 @@ class HostSpec(Frozen):
     state_dir: str
     port_low: int = Field(gt=0, lt=65536)
     port_high: int = Field(gt=0, lt=65536)
+
+    @field_validator("port_high")
+    @classmethod
+    def _upwards(cls, port_high: int, info: ValidationInfo) -> int:
+        if port_high < info.data.get("port_low", 0):
+            raise ValueError(f"should not be below port_low ({info.data['port_low']})")
+        return port_high
 
 
 class ModelSpec(Frozen):
@@ -142,6 +179,12 @@ class WorkloadSpec(Frozen):
     temperature: float = Field(ge=0)
     seed: int = Field(ge=0)
     request_timeout_s: float = Field(gt=0)
+
+    @field_validator("prompts")
+    @classmethod
+    def _distinct(cls, prompts: tuple[Prompt, ...]) -> tuple[Prompt, ...]:
+        _once(tuple(prompt.id for prompt in prompts))
+        return prompts
 
 
 class StudySpec(Frozen):
