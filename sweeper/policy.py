@@ -41,7 +41,7 @@ POLICY: Mapping[FailureKind, Policy] = {
     FailureKind.START_TIMEOUT: Policy(Fault.CONFIGURATION, 2, "the server was not ready in time, twice"),
     FailureKind.SERVER_HANG: Policy(Fault.CONFIGURATION, 2, "the server stopped answering, twice"),
     FailureKind.BENCHMARK_FAILED: Policy(Fault.TOOLING, 2, "the benchmark failed twice"),
-    FailureKind.INTERRUPTED: Policy(Fault.TOOLING, 3, "specsweep itself ended three times during this trial"),
+    FailureKind.INTERRUPTED: Policy(Fault.TOOLING, 5, "specsweep itself died five times during this trial"),
     FailureKind.WRONG_SERVER: Policy(Fault.HOST, None, "another server answered on the port"),
     FailureKind.HOST_DIRTY: Policy(Fault.HOST, None, "something that is not ours stands in the way"),
     FailureKind.HOST_LOST: Policy(Fault.HOST, None, "the host did not answer"),

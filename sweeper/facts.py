@@ -1,0 +1,70 @@
+"""What is read from the host once, before the first launch: the engine's version and the model's identity."""
+
+from __future__ import annotations
+
+from launchers.base import CommandResult, Launcher
+from sweeper.engines.base import Engine, HostFacts
+from sweeper.errors import ConfigError
+from sweeper.spec import ModelSpec, SweepSpec
+
+VERSION_TIMEOUT_S = 60.0
+FINGERPRINT_TIMEOUT_S = 120.0
+
+FINGERPRINT = r"""
+set -u
+if [ -d "$1" ]; then
+  cd -- "$1" || exit 3
+  { find . -type f -exec ls -ln {} + | awk '{print $5, $9}' | sort -k2; cat config.json 2>/dev/null; } | sha256sum
+elif [ -r "$1" ]; then
+  { wc -c < "$1"; head -c 1048576 -- "$1"; tail -c 1048576 -- "$1"; } | sha256sum
+else
+  echo "no such file or folder, or not readable" >&2; exit 3
+fi
+"""
+"""A large model cannot be hashed at every start: size, first and last MiB of a file; names and sizes of a folder."""
+
+
+def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> HostFacts:
+    """Prepare the model and identify model and engine. Raises ConfigError (each cause named), HostLost."""
+    version = _engine_version(spec, engine, launcher)
+    path = _model_path(spec.model, launcher)
+    result = launcher.run(("/bin/sh", "-c", FINGERPRINT, "fingerprint", path), FINGERPRINT_TIMEOUT_S)
+    if result.exit_code != 0:
+        raise ConfigError([f"model.path: {path!r}: {_ending(launcher, result)}"])
+    return HostFacts(
+        engine_version=version, model_path=path, model_fingerprint=_text(result.stdout).split()[0][:16]
+    )
+
+
+def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:
+    argv = engine.version_argv(spec.engine.command)
+    result = launcher.run(argv, VERSION_TIMEOUT_S)
+    if result.exit_code != 0:
+        command = " ".join(spec.engine.command)
+        raise ConfigError([f"engine.command: {command!r} cannot be run: {_ending(launcher, result)}"])
+    try:
+        return engine.parse_version(_text(result.stdout + b"\n" + result.stderr))
+    except ValueError as error:
+        raise ConfigError(
+            [f"engine.command: {' '.join(argv)!r} does not look like {engine.name}: {error}"]
+        ) from error
+
+
+def _model_path(model: ModelSpec, launcher: Launcher) -> str:
+    if not model.prepare:
+        return model.path
+    result = launcher.run(model.prepare, model.prepare_timeout_s)
+    lines = _text(result.stdout).strip().splitlines()
+    if result.exit_code != 0 or not lines:
+        raise ConfigError([f"model.prepare: {' '.join(model.prepare)!r} failed: {_ending(launcher, result)}"])
+    return lines[-1].strip()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _ending(launcher: Launcher, result: CommandResult) -> str:
+    """Last line, exit code and host of a command that failed."""
+    lines = _text(result.stderr or result.stdout).strip().splitlines() or ["it printed nothing"]
+    return f"{lines[-1][:300]} (exit code {result.exit_code}, host {launcher.host})"

@@ -1,0 +1,81 @@
+"""Ctrl-C, SIGTERM and SIGHUP: what a person or the system asked for, and the moments that must not be disturbed.
+
+First Ctrl-C: the sweep ends after the current launch. Second: the launch is abandoned, its server stopped.
+SIGTERM and SIGHUP abandon at once. Starting and stopping a server are shielded: an interruption that arrives
+meanwhile takes effect right after.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from sweeper.errors import ExitCode, SweepInterrupted
+
+FIRST_PRESS = "Finishing the current launch, then stopping. Press Ctrl-C again to abandon it now."
+SECOND_PRESS = "Abandoning the current launch; its trial will be measured again. Stopping the server ..."
+
+
+class Interrupts:
+    """Signal handlers while installed. `finish_requested` is read by the loop between launches."""
+
+    def __init__(self, notice: Callable[[str], None]) -> None:
+        self.finish_requested = False
+        self._print = notice
+        self._shields = 0
+        self._pending: ExitCode | None = None
+        self._raised = False
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Handle SIGINT, SIGTERM and SIGHUP while open; the former handlers are put back after."""
+        handlers = {
+            signal.SIGINT: self._on_interrupt,
+            signal.SIGTERM: self._on_terminate,
+            signal.SIGHUP: self._on_terminate,
+        }
+        former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Hold interruptions back while open. Raises SweepInterrupted at its end if one arrived."""
+        self._shields += 1
+        try:
+            yield
+        finally:
+            self._shields -= 1
+        self._raise_pending()
+
+    def _notice(self, text: str) -> None:
+        """Say it from a thread: a handler that interrupts a half-done write must not write to the same stream."""
+        threading.Thread(target=self._print, args=(text,), daemon=True).start()
+
+    def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        if not self.finish_requested:
+            self.finish_requested = True
+            self._notice(FIRST_PRESS)
+            return
+        self._interrupt(ExitCode.INTERRUPTED)
+
+    def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
+        self.finish_requested = True
+        self._interrupt(ExitCode.TERMINATED)
+
+    def _interrupt(self, code: ExitCode) -> None:
+        if self._pending is None and not self._raised:
+            self._pending = code
+            self._notice(SECOND_PRESS)
+        self._raise_pending()
+
+    def _raise_pending(self) -> None:
+        if self._pending is not None and self._shields == 0 and not self._raised:
+            self._raised = True
+            raise SweepInterrupted(self._pending)

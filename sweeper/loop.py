@@ -1,0 +1,87 @@
+"""The sweep: ask, launch, tell, until the budget is spent or nothing is left to learn."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sweeper.errors import SweepAborted, SweepInterrupted
+from sweeper.policy import POLICY, Fault
+from sweeper.records import LaunchRecord, Purpose
+from sweeper.spec import LimitsSpec
+from sweeper.study import Study
+from sweeper.trial import Rig, run_launch
+from sweeper.verdict import Verdict
+
+
+class ViewOfTheStudy(Protocol):
+    """What is kept up to date after every launch and may lag behind (MLflow)."""
+
+    def sync(self, *, final: bool = False) -> None:
+        """Bring it up to date; never raises because it is unreachable, never takes long."""
+
+
+def run_sweep(rig: Rig, study: Study, tracker: ViewOfTheStudy) -> Verdict:
+    """Measure configurations until the budget is spent or nothing is left to learn, then confirm.
+
+    Raises SweepAborted (a person must mend something), StopFailed, SweepInterrupted.
+    """
+    budget = rig.spec.budget
+    for server_id in rig.launcher.stop_leftovers(rig.spec.limits.stop_grace_s):
+        rig.view.notice(f"stopped server {server_id}, which an earlier process had left")
+    for note in study.reconcile():
+        rig.view.notice(note)
+    rig.view.sweep_started(study.name, study.progress(budget))
+    tracker.sync()
+    breaker = Breaker(rig.spec.limits)
+    while not rig.interrupts.finish_requested and (proposal := study.ask(budget)) is not None:
+        rig.view.launch_started(proposal, study.progress(budget))
+        try:
+            record = run_launch(proposal, rig, study.save)
+        except SweepInterrupted:
+            study.release(proposal)
+            raise
+        study.tell(proposal, record)
+        rig.view.launch_ended(record, study.progress(budget))
+        tracker.sync()
+        breaker.check(record)
+    verdict = study.verdict(rig.engine.simplicity)
+    tracker.sync(final=True)
+    return verdict
+
+
+class Breaker:
+    """Stops the sweep when going on would only burn time: no baseline, or launch after launch fails alike."""
+
+    def __init__(self, limits: LimitsSpec) -> None:
+        self._limit = limits.identical_failures
+        self._in_a_row: list[LaunchRecord] = []
+
+    def check(self, record: LaunchRecord) -> None:
+        """Raises SweepAborted, with what was seen and what to do."""
+        failure = record.failure
+        if failure is None:
+            self._in_a_row.clear()
+            return
+        if any(earlier.failure is None or earlier.failure.kind is not failure.kind for earlier in self._in_a_row):
+            self._in_a_row.clear()
+        self._in_a_row.append(record)
+        count = len(self._in_a_row)
+        tries = POLICY[failure.kind].max_launches or self._limit
+        if record.purpose is Purpose.BASELINE and count >= min(tries, self._limit):
+            raise SweepAborted(_report("the baseline cannot be measured", record, count))
+        if POLICY[failure.kind].fault is not Fault.CONFIGURATION and count >= self._limit:
+            raise SweepAborted(_report(f"{count} launches in a row failed alike", record, count))
+
+
+def _report(what: str, record: LaunchRecord, count: int) -> str:
+    failure = record.failure
+    assert failure is not None  # only failed launches are reported
+    evidence = [f"  | {line}" for line in failure.evidence[-8:]]
+    return "\n".join(
+        [
+            f"stopped: {what} on host {record.host} ({failure.kind}, {count} in a row). Nothing measured is lost.",
+            f"  {failure.message}",
+            *evidence,
+            "Mend the cause, then run the same command again: the sweep goes on where it stopped.",
+        ]
+    )

@@ -1,0 +1,203 @@
+"""The study on disk: Optuna's storage for summaries, Optuna's artifact store for raw requests and logs.
+
+Everything specsweep knows about a trial can be read from here, by later processes and by analysis. An artifact is
+written before the record that names it, so a record never points to nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.artifacts import FileSystemArtifactStore
+from optuna.artifacts.exceptions import ArtifactNotFound
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
+from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
+
+from sweeper.errors import ConfigError, SpecsweepError
+from sweeper.records import LaunchRecord, TrialRecord, TrialState, launch_artifact_name
+from sweeper.spec import ServerConfig
+
+_LAUNCH = "launch"
+_STATES = {
+    OptunaState.RUNNING: TrialState.RUNNING,
+    OptunaState.COMPLETE: TrialState.COMPLETE,
+    OptunaState.PRUNED: TrialState.INFEASIBLE,
+    OptunaState.FAIL: TrialState.FAILED,
+}
+
+
+class StudyStore:
+    """One study: its trials as records, its artifacts, and named JSON facts about the whole of it."""
+
+    def __init__(self, study: optuna.Study, artifact_dir: Path) -> None:
+        self.optuna = study
+        self.name = study.study_name
+        self._artifact_dir = artifact_dir
+        self._artifacts = FileSystemArtifactStore(artifact_dir)
+        self._finished: dict[int, TrialRecord] = {}
+
+    @classmethod
+    def open(cls, storage_url: str, name: str, directory: str, *, create: bool) -> StudyStore:
+        """The study `name`, made if absent and `create`.
+
+        Raises ConfigError when the storage cannot be opened or holds no such study.
+        """
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        artifact_dir = Path(directory) / "artifacts" / name
+        try:
+            if create:
+                artifact_dir.mkdir(parents=True, exist_ok=True)
+                _make_sqlite_dir(storage_url)
+            elif (file := _sqlite_file(storage_url)) is not None and not file.exists():
+                raise ConfigError(
+                    [f"study.storage: {_masked(storage_url)!r} does not exist; is `study.dir` right?"]
+                )
+            storage = optuna.storages.RDBStorage(storage_url, engine_kwargs=_engine_settings(storage_url))
+            if create:
+                study = optuna.create_study(
+                    study_name=name, storage=storage, direction="maximize", load_if_exists=True
+                )
+            else:
+                study = optuna.load_study(study_name=name, storage=storage)
+        except KeyError:
+            names = ", ".join(sorted(optuna.get_all_study_names(storage))) or "none yet"
+            raise ConfigError([f"study.name: {name!r} is not in this storage; its studies: {names}"]) from None
+        except (SQLAlchemyError, OSError, RuntimeError, ImportError, ValueError) as error:
+            reason = str(error).splitlines()[0][:200]
+            raise ConfigError([f"study.storage: {_masked(storage_url)!r} cannot be opened: {reason}"]) from error
+        return cls(study, artifact_dir)
+
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """Every distinct trial in order of its number; launches of it oldest first."""
+        extra = self._later_launches()
+        records = []
+        for frozen in self.optuna.get_trials(deepcopy=False):
+            if frozen.state is OptunaState.WAITING or frozen.user_attrs.get("left_out"):
+                continue
+            records.append(self._trial(frozen, extra.get(frozen.number, [])))
+        return tuple(records)
+
+    def save_launch(self, record: LaunchRecord, artifacts: Mapping[str, bytes]) -> LaunchRecord:
+        """Write the artifacts, then the record. Saving a launch again replaces it. Returns the record."""
+        names = []
+        for name, content in artifacts.items():
+            full = launch_artifact_name(record.launch_number, name)
+            self._artifacts.write(self._artifact_id(record.trial_number, full), io.BytesIO(content))
+            names.append(full)
+        data = {"record": json.loads(record.model_dump_json()), "artifacts": names}
+        trial = self.frozen(record.trial_number)
+        storage, key = self.optuna._storage, f"{_LAUNCH}:{record.launch_number}"
+        if trial.state.is_finished():
+            self.optuna.set_user_attr(f"{_LAUNCH}:{record.trial_number}:{record.launch_number}", data)
+        else:
+            storage.set_trial_user_attr(trial._trial_id, key, data)
+        return record
+
+    def artifact(self, trial_number: int, name: str) -> bytes:
+        """The content of an artifact. Raises KeyError when there is none of that name."""
+        try:
+            with self._artifacts.open_reader(self._artifact_id(trial_number, name)) as reader:
+                return bytes(reader.read())
+        except (ArtifactNotFound, OSError):
+            raise KeyError(f"trial {trial_number} has no artifact {name!r}") from None
+
+    def fact(self, name: str) -> Any:  # noqa: ANN401  (JSON)
+        """A JSON value kept about the whole study; None when there is none."""
+        return self.optuna.user_attrs.get(name)
+
+    def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401  (JSON)
+        """Keep a JSON value about the whole study."""
+        self.optuna.set_user_attr(name, value)
+
+    def frozen(self, trial_number: int) -> FrozenTrial:
+        """Optuna's own view of a trial. Raises KeyError for an unknown number."""
+        trials = self.optuna.get_trials(deepcopy=False)
+        if not 0 <= trial_number < len(trials):
+            raise KeyError(f"study {self.name} has no trial {trial_number}")
+        return trials[trial_number]
+
+    def _artifact_id(self, trial_number: int, name: str) -> str:
+        return f"trial-{trial_number}-{name}"
+
+    def _later_launches(self) -> dict[int, list[Mapping[str, Any]]]:
+        """Launches made after their trial was told (Optuna freezes a finished trial's attributes)."""
+        found: dict[int, list[Mapping[str, Any]]] = {}
+        for key, value in self.optuna.user_attrs.items():
+            prefix, _, rest = key.partition(":")
+            if prefix == _LAUNCH and rest:
+                found.setdefault(int(rest.partition(":")[0]), []).append(value)
+        return found
+
+    def _trial(self, frozen: FrozenTrial, later: list[Mapping[str, Any]]) -> TrialRecord:
+        known = self._finished.get(frozen.number)
+        if known is None:
+            known = self._parse(frozen)
+            if frozen.state.is_finished():
+                self._finished[frozen.number] = known
+        if not later:
+            return known
+        launches, artifacts = _launches(later, f"study {self.name}, trial {frozen.number}")
+        return known.model_copy(
+            update={
+                "launches": _in_order(known.launches + launches),
+                "artifacts": {**known.artifacts, **artifacts},
+            }
+        )
+
+    def _parse(self, frozen: FrozenTrial) -> TrialRecord:
+        where = f"study {self.name}, trial {frozen.number}"
+        attrs = frozen.user_attrs
+        raw = [value for name, value in attrs.items() if name.startswith(f"{_LAUNCH}:")]
+        launches, artifacts = _launches(raw, where)
+        return TrialRecord(
+            number=frozen.number,
+            key=attrs.get("key", ""),
+            state=_STATES[frozen.state],
+            requested=ServerConfig.model_validate_json(json.dumps(attrs.get("requested", {}))),
+            canonical=ServerConfig.model_validate_json(json.dumps(attrs.get("canonical", {}))),
+            launches=_in_order(launches),
+            artifacts=artifacts,
+        )
+
+
+def _launches(raw: list[Mapping[str, Any]], where: str) -> tuple[tuple[LaunchRecord, ...], dict[str, str]]:
+    try:
+        launches = tuple(LaunchRecord.model_validate_json(json.dumps(item["record"])) for item in raw)
+        return launches, {name: name for item in raw for name in item["artifacts"]}
+    except (ValidationError, KeyError, TypeError) as error:
+        raise SpecsweepError(
+            f"{where}: the stored record cannot be read ({str(error).splitlines()[0]}). It was written by another "
+            "version of specsweep or damaged; use that version, or start anew with another `study.name`."
+        ) from error
+
+
+def _in_order(launches: tuple[LaunchRecord, ...]) -> tuple[LaunchRecord, ...]:
+    return tuple(sorted(launches, key=lambda launch: launch.launch_number))
+
+
+def _sqlite_file(url: str) -> Path | None:
+    prefix, _, path = url.partition(":///")
+    return Path(path) if prefix.startswith("sqlite") and path else None
+
+
+def _make_sqlite_dir(url: str) -> None:
+    if (file := _sqlite_file(url)) is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _engine_settings(url: str) -> dict[str, Any]:
+    """SQLite waits for a lock instead of failing at once; a server connection is checked before use."""
+    return {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {"pool_pre_ping": True}
+
+
+def _masked(url: str) -> str:
+    """The URL without its password."""
+    head, at, tail = url.rpartition("@")
+    return f"{head.split('://')[0]}://***@{tail}" if at else url

@@ -1,0 +1,242 @@
+"""The study: what to measure next, what has been measured, and what that means.
+
+Optuna is driven with ask and tell. A trial that was begun and never told stays RUNNING and is simply asked for
+again, under its own number; so Ctrl-C, a crash and a retry all take the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState as OptunaState
+
+from sweeper.candidates import Candidates
+from sweeper.errors import FailureKind
+from sweeper.fingerprint import Fingerprint, require_same
+from sweeper.plan import Progress, Step, next_step, progress
+from sweeper.policy import POLICY, Fault
+from sweeper.records import LaunchRecord, Proposal, Purpose, TrialRecord, TrialState
+from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted, make_factory
+from sweeper.spec import BudgetSpec, ServerConfig, StudySpec
+from sweeper.storage import StudyStore
+from sweeper.verdict import Simplicity, Verdict, decide
+
+CONSTRAINT = "specsweep"
+"""Optuna's name for our one constraint: 0 for a measured trial, 1 for one that is infeasible."""
+
+_BEGUN = "begun"
+
+
+class Study:
+    """One search on one space. The only place that asks and tells Optuna."""
+
+    def __init__(
+        self, store: StudyStore, candidates: Candidates, baseline: ServerConfig, spec: StudySpec, objective: str
+    ) -> None:
+        self.store = store
+        self.name = store.name
+        self.objective = objective
+        self._candidates = candidates
+        self._baseline = baseline
+        self._optuna = store.optuna
+        self._optuna.sampler = DistinctSampler(
+            factory=make_factory(spec.sampler, spec.startup_trials),
+            seed=spec.seed,
+            propose=candidates.propose,
+            fresh=lambda values: self._is_fresh(values),
+            untried=lambda: candidates.untried(self._tried()),
+        )
+        self._exhausted = False
+
+    def require_same(self, current: Fingerprint) -> None:
+        """Keep the fingerprint in a new study; raises StudyMismatch when an old one has another."""
+        stored = self.store.fact("fingerprint")
+        if stored is None:
+            self.store.set_fact("fingerprint", dict(current))
+        else:
+            require_same(self.name, stored, current)
+
+    def reconcile(self) -> list[str]:
+        """Finish what a dead process left half done; what was found, one line each."""
+        notes = []
+        for trial in self._running():
+            if trial.launches and self._settle(trial, trial.launches[-1]):
+                notes.append(f"trial {trial.number} had been measured: finished from its record")
+            else:
+                notes.append(f"trial {trial.number} was interrupted: it is measured again")
+        return notes
+
+    def ask(self, budget: BudgetSpec) -> Proposal | None:
+        """The next launch; None when the budget is spent or nothing is left, and the finalists are confirmed."""
+        while (step := self._next_step(budget)) is not None:
+            number = self._new_trial() if step.trial_number is None else step.trial_number
+            if number is not None and (proposal := self._begin(step, number)) is not None:
+                return proposal
+        return None
+
+    def save(self, record: LaunchRecord, artifacts: Mapping[str, bytes]) -> LaunchRecord:
+        """Write a launch down. Saving it again (with the time its stop took) replaces it."""
+        return self.store.save_launch(record, artifacts)
+
+    def tell(self, proposal: Proposal, record: LaunchRecord) -> None:
+        """Follow the policy table: score, infeasible, failed, or put back to be launched again."""
+        if proposal.purpose is not Purpose.CONFIRM:
+            trial = next(t for t in self.trials() if t.number == proposal.trial_number)
+            self._settle(trial, record)
+
+    def release(self, proposal: Proposal) -> None:
+        """A launch was abandoned on request: the trial is put back, and nothing is held against it."""
+        if proposal.purpose is not Purpose.CONFIRM:
+            self._trial(proposal.trial_number).set_user_attr(_BEGUN, self._begun(proposal.trial_number) - 1)
+
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """Every trial, as recorded."""
+        return self.store.trials()
+
+    def artifact(self, trial_number: int, name: str) -> bytes:
+        """The content of an artifact. Raises KeyError when there is none of that name."""
+        return self.store.artifact(trial_number, name)
+
+    def progress(self, budget: BudgetSpec) -> Progress:
+        """Where the sweep stands."""
+        trials = self.trials()
+        return progress(trials, budget, self.objective, self._anything_left(trials))
+
+    def verdict(self, simplicity: Simplicity) -> Verdict:
+        """The verdict on what has been measured so far; also kept in the study."""
+        verdict = decide(self.trials(), self.objective, simplicity)
+        self.store.set_fact("verdict", verdict.model_dump(mode="json"))
+        return verdict
+
+    def _next_step(self, budget: BudgetSpec) -> Step | None:
+        trials = self.trials()
+        return next_step(trials, budget, self.objective, self._anything_left(trials))
+
+    def _anything_left(self, trials: tuple[TrialRecord, ...]) -> bool:
+        return not self._exhausted and self._candidates.anything_left({trial.key for trial in trials})
+
+    def _running(self) -> list[TrialRecord]:
+        return [trial for trial in self.trials() if trial.state is TrialState.RUNNING]
+
+    def _tried(self) -> set[str]:
+        return {trial.key for trial in self.trials() if trial.key}
+
+    def _is_fresh(self, values: Mapping[str, Any]) -> bool:
+        key = self._candidates.key(values)
+        return key is not None and key not in self._tried()
+
+    def _new_trial(self) -> int | None:
+        try:
+            return self._optuna.ask().number if self._optuna.get_trials(deepcopy=False) else self._add_baseline()
+        except SpaceExhausted:
+            self._exhausted = True
+            unplanned = self._optuna.get_trials(deepcopy=False)[-1]
+            self._leave_out(unplanned.number, OptunaState.FAIL)
+            return None
+
+    def _add_baseline(self) -> int:
+        """Trial 0 searches nothing, so it is added as it is instead of being sampled."""
+        self._optuna.add_trial(optuna.trial.create_trial(state=OptunaState.RUNNING))
+        return 0
+
+    def _begin(self, step: Step, number: int) -> Proposal | None:
+        """The proposal for a launch of trial `number`; None when that trial has just been settled without one."""
+        trial = next(t for t in self.trials() if t.number == number)
+        requested, canonical = trial.requested, trial.canonical
+        if step.purpose is not Purpose.CONFIRM:
+            if not trial.key:
+                requested = self._configuration(number)
+                canonical = self._candidates.canonical(requested)
+            if self._gave_up(trial) or self._is_duplicate(number, canonical.key()):
+                return None
+            self._set_attrs(number, requested, canonical)
+        return Proposal(
+            trial_number=number,
+            launch_number=1 + max((launch.launch_number for launch in trial.launches), default=-1),
+            purpose=step.purpose,
+            requested=requested,
+            canonical=canonical,
+        )
+
+    def _gave_up(self, trial: TrialRecord) -> bool:
+        """Whether specsweep died so often during this trial that it is put aside. The baseline never is."""
+        deaths = self._begun(trial.number) - len(trial.launches)
+        if trial.is_baseline or deaths < (POLICY[FailureKind.INTERRUPTED].max_launches or 0):
+            return False
+        self._finish(trial.number, FailureKind.INTERRUPTED)
+        return True
+
+    def _configuration(self, number: int) -> ServerConfig:
+        """The configuration of an unfinished trial; values that a crash left unsaid are proposed again."""
+        if number == 0:
+            return self._baseline
+        self._optuna.sampler.before_trial(self._optuna, self.store.frozen(number))
+        trial = self._trial(number)
+        return self._candidates.requested(self._candidates.values(lambda name, dist: _suggest(trial, name, dist)))
+
+    def _begun(self, number: int) -> int:
+        return int(self.store.frozen(number).user_attrs.get(_BEGUN, 0))
+
+    def _trial(self, number: int) -> optuna.Trial:
+        return optuna.trial.Trial(self._optuna, self.store.frozen(number)._trial_id)
+
+    def _set_attrs(self, number: int, requested: ServerConfig, canonical: ServerConfig) -> None:
+        trial = self._trial(number)
+        trial.set_user_attr("requested", requested.model_dump())
+        trial.set_user_attr("canonical", canonical.model_dump())
+        trial.set_user_attr("key", canonical.key())
+        trial.set_user_attr(_BEGUN, self._begun(number) + 1)
+
+    def _is_duplicate(self, number: int, key: str) -> bool:
+        """Whether another trial has this configuration: only one that a person enqueued can. It is left out."""
+        twins = [t for t in self.trials() if t.key == key and t.number != number]
+        if not twins or number == 0:
+            return False
+        twin = self.store.frozen(twins[0].number)
+        state = twin.state if twin.state in (OptunaState.COMPLETE, OptunaState.PRUNED) else OptunaState.FAIL
+        self._leave_out(number, state, twin.value if state is OptunaState.COMPLETE else None)
+        return True
+
+    def _leave_out(self, number: int, state: OptunaState, value: float | None = None) -> None:
+        trial = self._trial(number)
+        trial.set_user_attr("left_out", True)
+        self._optuna.tell(number, value, state=state, skip_if_finished=True)
+
+    def _settle(self, trial: TrialRecord, record: LaunchRecord) -> bool:
+        """Tell Optuna how the trial ended, unless it is to be launched again. Whether it was told."""
+        if record.failure is None:
+            self._constrain(trial.number, 0.0)
+            self._optuna.tell(trial.number, record.metrics[self.objective], skip_if_finished=True)
+            return True
+        kind = record.failure.kind
+        limit = POLICY[kind].max_launches
+        same = sum(1 for launch in trial.launches if launch.failure is not None and launch.failure.kind is kind)
+        if trial.is_baseline or limit is None or same < limit:
+            return False
+        self._finish(trial.number, kind)
+        return True
+
+    def _finish(self, number: int, kind: FailureKind) -> None:
+        if POLICY[kind].fault is Fault.CONFIGURATION:
+            self._constrain(number, 1.0)
+            self._optuna.tell(number, state=OptunaState.PRUNED, skip_if_finished=True)
+        else:
+            self._optuna.tell(number, state=OptunaState.FAIL, skip_if_finished=True)
+
+    def _constrain(self, number: int, value: float) -> None:
+        frozen = self.store.frozen(number)
+        if not frozen.state.is_finished() and CONSTRAINT not in frozen.constraints:
+            self._trial(number).set_constraint(CONSTRAINT, value)
+
+
+def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:  # noqa: ANN401  (Optuna's own)
+    if isinstance(distribution, IntDistribution):
+        return trial.suggest_int(name, distribution.low, distribution.high, step=distribution.step)
+    if isinstance(distribution, FloatDistribution):
+        return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    raise TypeError(f"{name}: no way to suggest from {distribution}")

@@ -1,0 +1,179 @@
+"""One launch: start the server, measure, write it down, stop."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from launchers.base import Launcher
+from launchers.clock import Clock
+from sweeper.benchmark import measure
+from sweeper.engines.base import Engine, HostFacts, Placement
+from sweeper.errors import FailureKind, TrialError
+from sweeper.interrupts import Interrupts
+from sweeper.live import View
+from sweeper.records import Failure, LaunchRecord, Measurement, PhaseTime, Proposal, RequestResult
+from sweeper.server import LaunchTrace, ServerRig, new_nonce, pick_port, running_server
+from sweeper.spec import FlagValue, SweepSpec
+
+Save = Callable[[LaunchRecord, Mapping[str, bytes]], LaunchRecord]
+
+
+@dataclass(frozen=True)
+class Rig:
+    """Everything with a side effect that a sweep works with, and the facts about it."""
+
+    spec: SweepSpec
+    engine: Engine
+    launcher: Launcher
+    clock: Clock
+    facts: HostFacts
+    view: View
+    interrupts: Interrupts
+
+    @property
+    def server(self) -> ServerRig:
+        """What starting and stopping a server needs."""
+        return ServerRig(
+            engine=self.engine,
+            launcher=self.launcher,
+            clock=self.clock,
+            limits=self.spec.limits,
+            model_path=self.facts.model_path,
+            shielded=self.interrupts.shielded,
+        )
+
+
+def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
+    """Launch and measure one configuration; its record is on disk before the server is stopped.
+
+    A launch that fails is a record too. StopFailed and SweepInterrupted pass through, the server stopped as
+    far as it can be.
+    """
+    launch = _Launch(proposal, rig, rig.clock.now())
+    if reasons := rig.engine.violations(proposal.canonical, rig.facts):
+        return save(launch.failed(TrialError(FailureKind.ILLEGAL, "; ".join(reasons))), {})
+    try:
+        spec = rig.engine.launch_spec(proposal.canonical, _placement(rig))
+        launch.argv = spec.argv
+        with running_server(spec, rig.server, launch.trace, rig.view.phase) as url:
+            measurement = measure(url, rig.spec.workload, rig.engine, rig.clock, rig.view.request_done)
+            require_drafts(proposal, measurement, rig.engine)
+            record = save(launch.complete(measurement), launch.artifacts(measurement.requests))
+    except TrialError as error:
+        return save(launch.failed(error), launch.artifacts(()))
+    return save(launch.stopped(record), launch.artifacts(measurement.requests))
+
+
+def require_drafts(proposal: Proposal, measurement: Measurement, engine: Engine) -> None:
+    """Raises TrialError(SILENT_BYPASS) when speculation was asked for and nothing was ever drafted.
+
+    A server that silently serves without speculation would otherwise look like a slow setting of it.
+    """
+    drafted = measurement.metrics.get("num_drafted_tokens")
+    if engine.is_speculative(proposal.canonical) and drafted == 0:
+        raise TrialError(
+            FailureKind.SILENT_BYPASS,
+            f"speculation was asked for, but not one token was drafted in {len(measurement.requests)} requests",
+        )
+
+
+class _Launch:
+    """Builds the record of one launch from what is known when it ends."""
+
+    def __init__(self, proposal: Proposal, rig: Rig, started_at: datetime.datetime) -> None:
+        self.trace = LaunchTrace()
+        self.argv: tuple[str, ...] = ()
+        self._proposal = proposal
+        self._rig = rig
+        self._started_at = started_at
+
+    def complete(self, measurement: Measurement) -> LaunchRecord:
+        """The record of a measured launch whose server still runs."""
+        return self._record().model_copy(
+            update={
+                "metrics": {**measurement.metrics, **_phase_metrics(self.trace.phases)},
+                "repeat_throughputs": measurement.repeat_throughputs,
+                "prompt_throughputs": measurement.prompt_throughputs,
+                "accepted_per_position": measurement.accepted_per_position,
+            }
+        )
+
+    def stopped(self, record: LaunchRecord) -> LaunchRecord:
+        """The same record once the server is gone: with the time its stop took."""
+        return record.model_copy(
+            update={
+                "phases": tuple(self.trace.phases),
+                "metrics": {**record.metrics, **_phase_metrics(self.trace.phases)},
+                "ended_at": self._rig.clock.now(),
+            }
+        )
+
+    def failed(self, error: TrialError) -> LaunchRecord:
+        """The record of a launch without a score."""
+        failure = Failure(kind=error.kind, message=str(error)[:2000], evidence=error.evidence[:50])
+        return self._record().model_copy(
+            update={"failure": failure, "metrics": _phase_metrics(self.trace.phases)},
+        )
+
+    def artifacts(self, requests: tuple[RequestResult, ...]) -> dict[str, bytes]:
+        """The files kept beside the record: the server's log, and one line per measured request."""
+        lines = "".join(request.model_dump_json(exclude_none=True) + "\n" for request in requests)
+        files = {"server.log": self.trace.log, "requests.jsonl": lines.encode()}
+        return {name: content for name, content in files.items() if content}
+
+    def _record(self) -> LaunchRecord:
+        proposal, rig, trace = self._proposal, self._rig, self.trace
+        return LaunchRecord(
+            trial_number=proposal.trial_number,
+            launch_number=proposal.launch_number,
+            purpose=proposal.purpose,
+            requested=proposal.requested,
+            canonical=proposal.canonical,
+            effective=trace.effective,
+            surprises=surprises(proposal.canonical.flags, trace.effective),
+            argv=self.argv,
+            host=rig.launcher.host,
+            server_id=trace.handle.server_id if trace.handle else "",
+            started_at=self._started_at,
+            ended_at=rig.clock.now(),
+            phases=tuple(trace.phases),
+            provenance=provenance(rig),
+        )
+
+
+def surprises(asked: Mapping[str, FlagValue], effective: Mapping[str, FlagValue]) -> tuple[str, ...]:
+    """Flags that the running server reports with another value than it was given, one line each."""
+    return tuple(
+        f"{name}: asked for {asked[name]!r}, the server reports {value!r}"
+        for name, value in effective.items()
+        if name in asked and asked[name] != value
+    )
+
+
+def provenance(rig: Rig) -> dict[str, str]:
+    """Where a number comes from; numbers of different provenance are not compared."""
+    return {
+        "engine": rig.engine.name,
+        "engine_version": rig.facts.engine_version,
+        "model": rig.spec.model.name,
+        "model_fingerprint": rig.facts.model_fingerprint,
+        "host": rig.launcher.host,
+        "workload": rig.spec.workload.name,
+        "specsweep_version": version("specsweep"),
+    }
+
+
+def _placement(rig: Rig) -> Placement:
+    return Placement(
+        command=rig.spec.engine.command,
+        model_path=rig.facts.model_path,
+        port=pick_port(rig.launcher),
+        nonce=new_nonce(),
+    )
+
+
+def _phase_metrics(phases: list[PhaseTime]) -> dict[str, float]:
+    return {f"{phase.name}_s": phase.duration_s for phase in phases}
