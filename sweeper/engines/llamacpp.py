@@ -1,0 +1,167 @@
+"""llama.cpp's server, native (`llama-server`) or out of the wheel xllamacpp (`launchers/llamacpp_server.py`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from launchers.base import LaunchSpec
+from sweeper.engines.base import (
+    Counters,
+    Diagnosis,
+    Generation,
+    HostFacts,
+    HttpRequest,
+    Identity,
+    Placement,
+    StreamedResponse,
+)
+from sweeper.engines.llamacpp_answers import diagnose_log, parse_counters, parse_stream
+from sweeper.engines.llamacpp_flags import NUMBERS
+from sweeper.engines.llamacpp_rules import (
+    canonical_flags,
+    combination_mistakes,
+    max_draft_tokens,
+    spec_types,
+    value_mistakes,
+)
+from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
+
+UNSET_ENV = (
+    # llama-server reads its flags from LLAMA_ARG_* too: those of the host would be measured without being recorded.
+    # And a key in the environment would make it refuse our requests.
+    "LLAMA_API_KEY",
+    "LLAMA_ARG_SPEC_TYPE",
+    "LLAMA_ARG_SPEC_DRAFT_MODEL",
+    "LLAMA_ARG_MODEL_DRAFT",
+    "LLAMA_ARG_DRAFT_MAX",
+    "LLAMA_ARG_DRAFT_MIN",
+    "LLAMA_ARG_DRAFT_P_MIN",
+    "LLAMA_ARG_CTX_SIZE",
+    "LLAMA_ARG_N_PARALLEL",
+    "LLAMA_ARG_THREADS",
+    "LLAMA_ARG_BATCH",
+    "LLAMA_ARG_UBATCH",
+    "LLAMA_ARG_FLASH_ATTN",
+)
+
+_PHASES = (
+    # The newest line that matches one of these names the phase; the words are those of the server's own log.
+    (re.compile(r"listening on http"), "ready"),
+    (re.compile(r"model loaded|initializing, n_slots|initializing slots"), "preparing slots"),
+    (re.compile(r"warming up"), "warming up"),
+    (re.compile(r"loading draft model"), "loading draft model"),
+    (re.compile(r"loading model"), "loading model"),
+)
+
+
+class LlamaCpp:
+    """The engine `llamacpp`. Its server reports little of itself: see `effective`."""
+
+    name = "llamacpp"
+    health_path = "/health"
+    info_path = "/props"
+    metrics_path = "/metrics"
+
+    def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
+        """Names that the server does not know (any more), and values that it refuses, crashes on or ignores."""
+        return [line for name, values in flags.items() for line in value_mistakes(name, values)]
+
+    def canonical(self, config: ServerConfig) -> ServerConfig:
+        """Without flags that change nothing, numbers in their flag's own type, the drafters' defaults added."""
+        return ServerConfig(flags=canonical_flags(config.flags), env=dict(sorted(config.env.items())))
+
+    def violations(self, config: ServerConfig, facts: HostFacts) -> list[str]:
+        """Why the server would refuse, crash on or silently ignore `config`. The host changes nothing here."""
+        mistakes = self.flag_mistakes({name: (value,) for name, value in config.flags.items()})
+        return mistakes or combination_mistakes(self.canonical(config))
+
+    def baseline(self, config: ServerConfig) -> ServerConfig:
+        """`config` without speculative decoding, canonical."""
+        return self.canonical(config.without(frozenset({"spec_type"})))
+
+    def is_speculative(self, config: ServerConfig) -> bool:
+        """Whether a speculative type is asked for; a draft model alone does nothing."""
+        return bool(spec_types(config.flags))
+
+    def simplicity(self, config: ServerConfig) -> tuple[float, ...]:
+        """Fewer kinds of speculation first, then no draft model, shorter drafts, fewer flags off their default."""
+        flags = self.canonical(config).flags
+        num_set = sum(name not in NUMBERS or NUMBERS[name].default != value for name, value in flags.items())
+        num_types = len(spec_types(flags))
+        return (num_types, float("spec_draft_model" in flags), max_draft_tokens(flags), num_set)
+
+    def version_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        """`COMMAND --version`: llama-server prints it on standard error."""
+        return (*command, "--version")
+
+    def parse_version(self, output: str) -> str:
+        """`11434 (abcdef)` of a native server, `xllamacpp X (...)` of the wheel. Raises ValueError."""
+        found = re.search(r"^version: *(\S.*)$", output, re.MULTILINE)
+        if found is None:
+            raise ValueError(f"no line `version: ...` in {output.strip()[:200]!r}")
+        return found[1].strip()[:200]
+
+    def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
+        """The command line. The nonce is the model's alias, which /props repeats."""
+        argv = [*placement.command, "--model", placement.model_path, "--alias", placement.nonce]
+        argv += ["--host", "127.0.0.1", "--port", str(placement.port), "--metrics"]
+        for name, value in config.flags.items():
+            if value is not False:
+                argv.append(f"--{name.replace('_', '-')}")
+                argv += [] if value is True else [str(value)]
+        unset = tuple(name for name in UNSET_ENV if name not in config.env)
+        return LaunchSpec(tuple(argv), placement.port, placement.nonce, env=dict(config.env), unset_env=unset)
+
+    def readiness(self, log: str) -> str:
+        """The phase of the start. Ready is told by the server's health alone; the log names the way there."""
+        return next((phase for pattern, phase in _PHASES if pattern.search(log)), "starting")
+
+    def identity(self, info: Mapping[str, Any]) -> Identity:
+        """Alias and model path from /props. Raises ValueError when one is missing."""
+        alias, path = info.get("model_alias"), info.get("model_path")
+        if not isinstance(alias, str) or not isinstance(path, str):
+            raise ValueError("/props does not name model_alias and model_path")
+        return Identity(nonce=alias, model_path=path)
+
+    def effective(self, info: Mapping[str, Any]) -> dict[str, FlagValue]:
+        """Slots and context, as /props has them.
+
+        Nothing else can be known: /props gives the speculative type as `none` whatever is set, and no limits of
+        the drafters. Whether speculation works is seen from the drafted tokens. With several slots the context
+        is split in a way that depends on the cache, so it is left out.
+        """
+        settings = info.get("default_generation_settings")
+        context = settings.get("n_ctx") if isinstance(settings, dict) else None
+        reported: dict[str, FlagValue] = {}
+        if isinstance(slots := info.get("total_slots"), int):
+            reported["parallel"] = slots
+            if slots == 1 and isinstance(context, int):
+                reported["ctx_size"] = context
+        return reported
+
+    def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
+        """A streamed chat completion. The prompt cache is off: a repeat must not be cheaper than the first pass."""
+        body = {
+            "messages": [{"role": "user", "content": prompt.text}],
+            "max_tokens": max_tokens,
+            "temperature": workload.temperature,
+            "seed": workload.seed,
+            "cache_prompt": False,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        return HttpRequest("POST", "/v1/chat/completions", body)
+
+    def parse(self, response: StreamedResponse) -> Generation:
+        """The answer, understood. Raises ValueError when it is not a complete, sensible one."""
+        return parse_stream(response)
+
+    def counters(self, metrics_text: str) -> Counters:
+        """The speculation totals; empty when the page cannot be read."""
+        return parse_counters(metrics_text)
+
+    def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
+        """What went wrong; None when neither log nor exit code shows it (137 alone says only: killed)."""
+        return diagnose_log(log, exit_code)

@@ -1,0 +1,208 @@
+"""Reading what a llama.cpp server says: streamed answers, the metrics page, the log. All of it is untrusted text."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from sweeper.engines.base import Counters, Diagnosis, Generation, StreamedResponse
+from sweeper.errors import FailureKind
+
+SHOWN = 300
+"""Characters of foreign text that a message or a piece of evidence repeats at most."""
+
+MAX_POSITIONS = 1024
+"""Longest draft: the server refuses a larger size_m."""
+
+
+@dataclass
+class _Stream:
+    """What the chunks of one answer have said so far."""
+
+    text: list[str] = field(default_factory=list)
+    ttft_ms: float | None = None
+    finish_reason: str = ""
+    done: bool = False
+    num_chunks: int = 0
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    timings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_stream(response: StreamedResponse) -> Generation:
+    """The answer of /v1/chat/completions with `stream`. Raises ValueError when it is not complete and sensible.
+
+    llama.cpp leaves `draft_n` out when nothing was drafted, so 0 is known only if its timings are there.
+    """
+    stream = _Stream()
+    for at_ms, payload in _events(response):
+        if payload == "[DONE]":
+            stream.done = True
+        else:
+            _take_chunk(stream, at_ms, _json_object(payload))
+    if not stream.done or not stream.finish_reason:
+        raise ValueError(f"the stream ended early, after {stream.num_chunks} chunks without [DONE]")
+    num_output = _count(stream.usage, "completion_tokens")
+    if num_output is None and (num_output := _count(stream.timings, "predicted_n")) is None:
+        raise ValueError("the answer does not say how many tokens it has (neither usage nor timings)")
+    drafted, accepted = _count(stream.timings, "draft_n"), _count(stream.timings, "draft_n_accepted")
+    if stream.timings:
+        drafted, accepted = drafted or 0, accepted or 0
+        if not accepted <= drafted:
+            raise ValueError(f"the answer claims {accepted} accepted of {drafted} drafted tokens")
+    return Generation(
+        text="".join(stream.text),
+        num_output_tokens=num_output,
+        ttft_ms=stream.ttft_ms,
+        num_prompt_tokens=_count(stream.usage, "prompt_tokens"),
+        num_drafted_tokens=drafted,
+        num_accepted_tokens=accepted,
+        server_decode_ms=_duration(stream.timings, "predicted_ms"),
+        finish_reason=stream.finish_reason,
+    )
+
+
+def _events(response: StreamedResponse) -> Iterator[tuple[float, str]]:
+    """The `data:` payloads of a server-sent event stream. Blank lines and comments (pings) carry nothing."""
+    for at_ms, line in response.lines:
+        text = line.decode("utf-8").strip()
+        if not text or text.startswith(":"):
+            continue
+        if not text.startswith("data:"):
+            raise ValueError(f"not a server-sent event: {text[:SHOWN]!r}")
+        yield at_ms, text.removeprefix("data:").strip()
+
+
+def _json_object(text: str) -> Mapping[str, Any]:
+    """A JSON object. Raises ValueError for anything else, nesting too deep to be read included."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {text[:SHOWN]!r}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"not a JSON object: {text[:SHOWN]!r}")
+    return value
+
+
+def _take_chunk(stream: _Stream, at_ms: float, chunk: Mapping[str, Any]) -> None:
+    """Add one chunk. Raises ValueError for an error object or a chunk of another shape."""
+    if "error" in chunk:
+        raise ValueError(f"the server answered with an error: {json.dumps(chunk['error'])[:SHOWN]}")
+    choices = chunk.get("choices")
+    if not isinstance(choices, list):
+        raise ValueError(f"a chunk without choices: {json.dumps(chunk)[:SHOWN]}")
+    stream.num_chunks += 1
+    for choice in choices[:1]:
+        if not isinstance(choice, dict) or not isinstance(delta := choice.get("delta"), dict):
+            raise ValueError(f"a choice without delta: {json.dumps(choice)[:SHOWN]}")
+        pieces = (delta.get("reasoning_content"), delta.get("content"))
+        text = "".join(piece for piece in pieces if isinstance(piece, str))
+        if text and stream.ttft_ms is None:
+            stream.ttft_ms = at_ms
+        stream.text.append(text)
+        if isinstance(reason := choice.get("finish_reason"), str):
+            stream.finish_reason = reason[:SHOWN]
+    for name in ("usage", "timings"):
+        if isinstance(value := chunk.get(name), dict):
+            setattr(stream, name, value)
+
+
+def _count(data: Mapping[str, Any], name: str) -> int | None:
+    """A count, None when absent. Raises ValueError when it is not one."""
+    value = data.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{name} is {str(value)[:SHOWN]!r}, not a count")
+    return value
+
+
+def _duration(data: Mapping[str, Any], name: str) -> float | None:
+    """A duration, None when absent. Raises ValueError when it is not one."""
+    value = data.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise ValueError(f"{name} is {str(value)[:SHOWN]!r}, not a duration")
+    return float(value)
+
+
+def parse_counters(text: str) -> Counters:
+    """The speculation totals on the page /metrics; empty when the page is not one."""
+    prefix = "llamacpp:spec_decode_num_"
+    totals: dict[str, int] = {}
+    positions: dict[int, int] = {}
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if not sample.name.startswith(prefix) or not (0 <= sample.value < math.inf):
+                    continue
+                name = sample.name.removeprefix(prefix)
+                if name == "accepted_tokens_per_pos_total":
+                    positions[int(sample.labels["position"])] = int(sample.value)
+                else:
+                    totals[name] = int(sample.value)
+    except (ValueError, KeyError, IndexError, TypeError):  # what the parser raises on text that is not its format
+        return Counters()
+    longest = max((position for position in positions if 0 <= position < MAX_POSITIONS), default=-1)
+    return Counters(
+        num_drafts=totals.get("drafts_total"),
+        num_draft_tokens=totals.get("draft_tokens_total"),
+        num_accepted_tokens=totals.get("accepted_tokens_total"),
+        accepted_per_position=tuple(positions.get(position, 0) for position in range(longest + 1)),
+    )
+
+
+_SIGNS: tuple[tuple[re.Pattern[str], FailureKind, str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind, message)
+    for pattern, kind, message in (
+        (
+            # ggml's allocators, CUDA, C++; "failed to fit params" alone is a warning, the load goes on.
+            r"out of memory|bad_alloc|failed to allocate (?:\w+ )?buffer|unable to allocate \w+ buffer"
+            r"|ErrorOutOfDeviceMemory|failed to allocate compute",
+            FailureKind.OUT_OF_MEMORY,
+            "the server ran out of memory",
+        ),
+        (
+            # Native: "error: invalid argument: --x", "error while handling argument"; the wrapper: "error: argument".
+            r"error: (?:invalid |unknown )?argument|error while handling argument|argument has been removed"
+            r"|unknown speculative type",
+            FailureKind.UNSUPPORTED,
+            "the server refused an argument",
+        ),
+        (
+            r"failed to load draft model",
+            FailureKind.UNSUPPORTED,
+            "the draft model could not be loaded",
+        ),
+        (
+            r"failed to initialize speculative|doesn't contain MTP layers|failed to create MTP context"
+            r"|no target_layer_ids|vocabs are not compatible",
+            FailureKind.UNSUPPORTED,
+            "the server cannot speculate this way with these models",
+        ),
+        (r"couldn't bind", FailureKind.HOST_DIRTY, "the server's port was taken"),
+        (r"failed to load model", FailureKind.SERVER_CRASH, "the model could not be loaded"),
+        (r"GGML_ASSERT|terminate called", FailureKind.SERVER_CRASH, "the server aborted itself"),
+    )
+)
+
+_SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
+"""Signals by which a process ends through its own fault. SIGKILL is not one: anybody may have sent it."""
+
+
+def diagnose_log(log: str, exit_code: int | None) -> Diagnosis | None:
+    """What went wrong; None when neither the log nor the exit code shows it."""
+    lines = log.splitlines()
+    for pattern, kind, message in _SIGNS:
+        if evidence := [line.strip()[:SHOWN] for line in lines if pattern.search(line)]:
+            return Diagnosis(kind, message, tuple(evidence[:5]))
+    if exit_code is not None and (name := _SIGNALS.get(exit_code - 128)):
+        last = tuple(line.strip()[:SHOWN] for line in lines[-5:])
+        return Diagnosis(FailureKind.SERVER_CRASH, f"the server died of {name} (exit code {exit_code})", last)
+    return None
