@@ -29,7 +29,7 @@ from sweeper.engines.llamacpp_rules import (
 from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
 
 UNSET_ENV = (
-    # llama-server reads its flags from LLAMA_ARG_* too: those of the host would be measured without being recorded.
+    # llama-server reads flags from LLAMA_ARG_* too: the host's own would be measured without being recorded.
     # And a key in the environment would make it refuse our requests.
     "LLAMA_API_KEY",
     "LLAMA_ARG_SPEC_TYPE",
@@ -142,7 +142,7 @@ class LlamaCpp:
         return reported
 
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
-        """A streamed chat completion. The prompt cache is off: a repeat must not be cheaper than the first pass."""
+        """A streamed chat completion, without prompt cache: a repeat must not be cheaper than the first pass."""
         body = {
             "messages": [{"role": "user", "content": prompt.text}],
             "max_tokens": max_tokens,

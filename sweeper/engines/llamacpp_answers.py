@@ -1,4 +1,4 @@
-"""Reading what a llama.cpp server says: streamed answers, the metrics page, the log. All of it is untrusted text."""
+"""Reading what a llama.cpp server says: streamed answers, the metrics page, the log. All of it is untrusted."""
 
 from __future__ import annotations
 
@@ -158,38 +158,53 @@ def parse_counters(text: str) -> Counters:
     )
 
 
-_SIGNS: tuple[tuple[re.Pattern[str], FailureKind, str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), kind, message)
-    for pattern, kind, message in (
+@dataclass(frozen=True)
+class _Sign:
+    """Log lines that match one of `patterns` show a failure of this kind."""
+
+    kind: FailureKind
+    message: str
+    patterns: tuple[str, ...]
+
+    def evidence(self, lines: list[str]) -> tuple[str, ...]:
+        """The first lines that match, bounded."""
+        pattern = re.compile("|".join(self.patterns), re.IGNORECASE)
+        return tuple(line.strip()[:SHOWN] for line in lines if pattern.search(line))[:5]
+
+
+_SIGNS = (
+    # The first sign with evidence counts: causes stand before their consequences.
+    _Sign(
+        FailureKind.OUT_OF_MEMORY,
+        "the server ran out of memory",
+        # Not "failed to fit params to free device memory": a warning, after which the load goes on.
+        ("out of memory", "bad_alloc", r"(failed|unable) to allocate .*buffer", "ErrorOutOfDeviceMemory"),
+    ),
+    _Sign(
+        FailureKind.UNSUPPORTED,
+        "the server refused an argument",
         (
-            # ggml's allocators, CUDA, C++; "failed to fit params" alone is a warning, the load goes on.
-            r"out of memory|bad_alloc|failed to allocate (?:\w+ )?buffer|unable to allocate \w+ buffer"
-            r"|ErrorOutOfDeviceMemory|failed to allocate compute",
-            FailureKind.OUT_OF_MEMORY,
-            "the server ran out of memory",
+            "error: (invalid |unknown )?argument",
+            "error while handling argument",
+            "argument has been removed",
+            "unknown speculative type",
         ),
+    ),
+    _Sign(FailureKind.UNSUPPORTED, "the draft model could not be loaded", ("failed to load draft model",)),
+    _Sign(
+        FailureKind.UNSUPPORTED,
+        "the server cannot speculate this way with these models",
         (
-            # Native: "error: invalid argument: --x", "error while handling argument"; the wrapper: "error: argument".
-            r"error: (?:invalid |unknown )?argument|error while handling argument|argument has been removed"
-            r"|unknown speculative type",
-            FailureKind.UNSUPPORTED,
-            "the server refused an argument",
+            "failed to initialize speculative",
+            "doesn't contain MTP layers",
+            "failed to create MTP context",
+            "no target_layer_ids",
+            "vocabs are not compatible",
         ),
-        (
-            r"failed to load draft model",
-            FailureKind.UNSUPPORTED,
-            "the draft model could not be loaded",
-        ),
-        (
-            r"failed to initialize speculative|doesn't contain MTP layers|failed to create MTP context"
-            r"|no target_layer_ids|vocabs are not compatible",
-            FailureKind.UNSUPPORTED,
-            "the server cannot speculate this way with these models",
-        ),
-        (r"couldn't bind", FailureKind.HOST_DIRTY, "the server's port was taken"),
-        (r"failed to load model", FailureKind.SERVER_CRASH, "the model could not be loaded"),
-        (r"GGML_ASSERT|terminate called", FailureKind.SERVER_CRASH, "the server aborted itself"),
-    )
+    ),
+    _Sign(FailureKind.HOST_DIRTY, "the server's port was taken", ("couldn't bind",)),
+    _Sign(FailureKind.SERVER_CRASH, "the model could not be loaded", ("failed to load model",)),
+    _Sign(FailureKind.SERVER_CRASH, "the server aborted itself", ("GGML_ASSERT", "terminate called")),
 )
 
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
@@ -199,9 +214,9 @@ _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
 def diagnose_log(log: str, exit_code: int | None) -> Diagnosis | None:
     """What went wrong; None when neither the log nor the exit code shows it."""
     lines = log.splitlines()
-    for pattern, kind, message in _SIGNS:
-        if evidence := [line.strip()[:SHOWN] for line in lines if pattern.search(line)]:
-            return Diagnosis(kind, message, tuple(evidence[:5]))
+    for sign in _SIGNS:
+        if evidence := sign.evidence(lines):
+            return Diagnosis(sign.kind, sign.message, evidence)
     if exit_code is not None and (name := _SIGNALS.get(exit_code - 128)):
         last = tuple(line.strip()[:SHOWN] for line in lines[-5:])
         return Diagnosis(FailureKind.SERVER_CRASH, f"the server died of {name} (exit code {exit_code})", last)
