@@ -1,0 +1,230 @@
+"""The launcher that every POSIX host shares: what differs between local and SSH is the `Shell` alone."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from launchers.base import CommandResult, LaunchSpec, ServerHandle, Shell, StopReport
+from launchers.errors import HostDirty, HostLost, StartFailed, StopFailed
+from launchers.replies import LEADER, Reply, call_script, command_text, parse_reply
+
+MAX_LOG_BYTES = 4 * 1024 * 1024
+KEPT_FOLDERS = 20
+_KILL_WAIT_S = 5.0  # how long supervisor.sh watches after SIGKILL, and then the port
+_START_WAIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """One host. `state_dir` is absolute or begins with `~/` (the host's home); one state folder per host.
+
+    Servers get ports from `port_low` to `port_high` (both included) and are reached at `address`. A host
+    that says nothing for `answer_timeout_s` seconds is lost. Raises ValueError with everything that is wrong.
+    """
+
+    name: str
+    state_dir: str = "~/.specsweep"
+    port_low: int = 30000
+    port_high: int = 30099
+    address: str = "127.0.0.1"
+    answer_timeout_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if not self.state_dir.startswith(("/", "~/")) or "\0" in self.state_dir:
+            wrong.append(f"state_dir {self.state_dir!r} must begin with '/' or '~/' and hold no NUL")
+        if not 1 <= self.port_low <= self.port_high <= 65535:
+            wrong.append(f"ports {self.port_low} to {self.port_high} are no range within 1 to 65535")
+        if self.answer_timeout_s <= 0:
+            wrong.append(f"answer_timeout_s {self.answer_timeout_s:g} must be above 0")
+        if wrong:
+            raise ValueError(f"host {self.name!r}: {'; '.join(wrong)}")
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What one look at a server told; `lost` means that it ended without an exit code (killed, or a reboot)."""
+
+    state: Literal["running", "exited", "lost"]
+    exit_code: int | None
+    log_size_bytes: int
+
+
+class HostLauncher:
+    """Keeps servers alive on one host, by scripts fed to its `shell`; implements `Launcher`.
+
+    Every method raises HostLost when the host gives no sensible answer.
+    """
+
+    def __init__(self, shell: Shell, settings: HostSettings) -> None:
+        self.host = settings.name
+        self.shell = shell
+        self.settings = settings
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Own the host for as long as the context is open. Raises HostBusy."""
+        return self.shell.hold(f"{self.settings.state_dir}/host.lock")
+
+    def free_port(self) -> int:
+        """The lowest port of the range that nothing listens on, at any address. Raises HostDirty if none is."""
+        low, high = self.settings.port_low, self.settings.port_high
+        reply = self._ask("port", str(low), str(high))
+        if reply.kind == "dirty":
+            raise self._dirty(reply, f"port {low}" if low == high else f"every port from {low} to {high}")
+        return int(_expect(reply, "port").fields(r"(\d+)")[0])
+
+    def start(self, spec: LaunchSpec) -> ServerHandle:
+        """Start the server, in the shell's working folder; its id is `spec.nonce`. When it raises, nothing runs.
+
+        Raises HostDirty (the port is taken), StartFailed (a bad `spec`, a missing program, a full disk), or
+        StopFailed (what a failed start left cannot be ended). A program that the system refuses to execute
+        (a broken interpreter line) is a server that exits at once with code 126 or 127.
+        """
+        commands = command_text(spec)
+        try:
+            reply = self._ask("start", spec.nonce, str(spec.port), commands, LEADER, extra_s=_START_WAIT_S)
+            if reply.kind == "started":
+                return self._handle_started(reply, spec)
+            if reply.kind == "refused":
+                raise StartFailed(f"server {spec.nonce} was not started on {self.host}: {reply.text()}")
+        except BaseException as error:
+            self._abandon(spec, error)
+            raise
+        if reply.kind == "used":
+            raise StartFailed(f"server {spec.nonce} was not started on {self.host}: its nonce was used before")
+        raise self._dirty(_expect(reply, "dirty"), f"port {spec.port}")
+
+    def status(self, handle: ServerHandle) -> ServerStatus:
+        """State, exit code and log size in one call; also notes the server's processes for a later stop."""
+        reply = _expect(self._ask("status", *self._identity(handle)), "status")
+        state, code, size = reply.fields(r"(running|exited|lost) (-|\d{1,3}) +(\d+)")
+        known = cast(Literal["running", "exited", "lost"], state)
+        return ServerStatus(known, None if code == "-" else int(code), int(size))
+
+    def is_alive(self, handle: ServerHandle) -> bool:
+        """Whether the very process that was started still runs."""
+        return self.status(handle).state == "running"
+
+    def exit_code(self, handle: ServerHandle) -> int | None:
+        """The server's exit code (128 + n after signal n); None while it runs, or when its leader was killed."""
+        return self.status(handle).exit_code
+
+    def owns_port(self, handle: ServerHandle) -> bool:
+        """Whether something listens on the handle's port, and only processes of the server do, at any address."""
+        return _expect(self._ask("owns", *self._identity(handle)), "owns").fields("(yes|no)") == ("yes",)
+
+    def logs(self, handle: ServerHandle, from_byte: int = 0, max_bytes: int = 1_000_000) -> bytes:
+        """At most `max_bytes` (and never more than 4 MiB) of the server's output from `from_byte` on."""
+        count = min(max(0, max_bytes), MAX_LOG_BYTES)
+        server_id = self._identity(handle)[0]
+        return _expect(self._ask("logs", server_id, str(max(0, from_byte)), str(count)), "logs").body
+
+    def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+        """Run a short command on the host, for its output. Raises HostLost on time-out or above 8 MiB of output.
+
+        A missing program gives exit code 127, as in a shell. Raises ValueError when there is no program in `argv`.
+        """
+        if not argv or not argv[0] or argv[0].startswith("-"):
+            raise ValueError(f"argv {argv[:1]!r} does not begin with a program")
+        nonce = secrets.token_hex(8)
+        script = call_script(nonce, self.settings.state_dir, "run", argv)
+        result = self.shell.run(script, timeout_s)
+        reply = _expect(parse_reply(result.stdout, nonce), "run")
+        return CommandResult(reply.code, reply.body, result.stderr)
+
+    def stop(self, handle: ServerHandle, grace_s: float) -> StopReport:
+        """SIGTERM to every process of the server, SIGKILL after `grace_s` seconds, until none is left.
+
+        Then waits up to 5 s for the port. Stopping what is gone is fine. Raises StopFailed with the survivors.
+        """
+        return self._stop(self._identity(handle), grace_s)
+
+    def stop_leftovers(self, grace_s: float) -> tuple[str, ...]:
+        """Stop every server recorded in the state folder that still has processes; their ids.
+
+        Old folders of gone servers are deleted, except the newest 20. Raises StopFailed after trying all.
+        """
+        stopped: list[str] = []
+        survivors: list[str] = []
+        for line in _expect(self._ask("list"), "list").text().splitlines():
+            identity = tuple(line.split(" "))
+            if len(identity) != 5:
+                raise HostLost(f"the list of servers on {self.host} makes no sense: {line[:200]!r}")
+            try:
+                self._stop(identity, grace_s)
+                stopped.append(identity[0])
+            except StopFailed as error:
+                survivors += error.survivors
+        if survivors:
+            names = "; ".join(survivors)
+            raise StopFailed(f"leftovers on {self.host} survived SIGKILL: {names}", tuple(survivors))
+        _expect(self._ask("prune", str(KEPT_FOLDERS)), "pruned")
+        return tuple(stopped)
+
+    def url(self, handle: ServerHandle) -> str:
+        """The base address at which the server is reached over HTTP."""
+        address = self.settings.address
+        return f"http://{f'[{address}]' if ':' in address else address}:{handle.port}"
+
+    def _ask(self, verb: str, *arguments: str, extra_s: float = 0.0) -> Reply:
+        """Call one verb of supervisor.sh, which may take `extra_s` seconds beyond a quick answer."""
+        nonce = secrets.token_hex(8)
+        script = call_script(nonce, self.settings.state_dir, verb, arguments)
+        result = self.shell.run(script, self.settings.answer_timeout_s + extra_s)
+        try:
+            return parse_reply(result.stdout, nonce)
+        except HostLost as error:
+            stderr = result.stderr[-300:].decode("utf-8", "backslashreplace").strip()
+            raise HostLost(f"{self.host}, `{verb}`: {error}; exit {result.exit_code}: {stderr}") from error
+
+    def _stop(self, identity: tuple[str, ...], grace_s: float) -> StopReport:
+        grace = max(0.0, grace_s)
+        extra_s = 2 * (grace + _KILL_WAIT_S) + _KILL_WAIT_S
+        reply = self._ask("stop", *identity, str(round(grace * 100)), extra_s=extra_s)
+        if reply.kind == "survivors":
+            names = tuple(reply.text().splitlines())
+            raise StopFailed(f"server {identity[0]} on {self.host} survived SIGKILL: {'; '.join(names)}", names)
+        code, count, hundredths, free, signals = _expect(reply, "stopped").fields(
+            r"(-|\d{1,3}) (\d+) (\d+) (yes|no) ([A-Z ]*)"
+        )
+        exit_code = None if code == "-" else int(code)
+        return StopReport(exit_code, tuple(signals.split()), int(count), int(hundredths) / 100, free == "yes")
+
+    def _abandon(self, spec: LaunchSpec, error: BaseException) -> None:
+        """Stop whatever a failed start left; the host also remembers not to start it late."""
+        try:
+            self._stop((spec.nonce, "0", "0", "-", str(spec.port)), grace_s=0.0)
+        except HostLost as lost:
+            error.add_note(f"whether a process of {spec.nonce} still runs is unknown: {lost}")
+
+    def _handle_started(self, reply: Reply, spec: LaunchSpec) -> ServerHandle:
+        pid, start_time, boot_id, log_path = reply.fields(r"(\d+) (\d+) ([0-9a-f-]+)\n(.+)")
+        return ServerHandle(
+            server_id=spec.nonce,
+            host=self.host,
+            pid=int(pid),
+            start_time=int(start_time),
+            boot_id=boot_id,
+            port=spec.port,
+            log_path=log_path,
+            nonce=spec.nonce,
+        )
+
+    def _identity(self, handle: ServerHandle) -> tuple[str, ...]:
+        """The words that name a server to supervisor.sh. Raises ValueError for a server of another host."""
+        if handle.host != self.host:
+            raise ValueError(f"server {handle.server_id} runs on {handle.host!r}, not on {self.host!r}")
+        return handle.server_id, str(handle.pid), str(handle.start_time), handle.boot_id, str(handle.port)
+
+    def _dirty(self, reply: Reply, what: str) -> HostDirty:
+        holders = tuple(reply.text().splitlines()[:20])
+        return HostDirty(f"{what} on {self.host} is taken by {'; '.join(holders)}", holders)
+
+
+def _expect(reply: Reply, kind: str) -> Reply:
+    if reply.kind != kind:
+        raise HostLost(f"instead of `{kind}` the host answered `{reply.kind}`: {reply.text()[:500]}")
+    return reply

@@ -1,0 +1,91 @@
+"""The text that goes to a host's shell and the replies that come back: quoting, framing, strict parsing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+
+from launchers.base import LaunchSpec
+from launchers.errors import HostLost, StartFailed
+
+SUPERVISOR = files("launchers").joinpath("supervisor.sh").read_text(encoding="utf-8")
+LEADER = files("launchers").joinpath("leader.sh").read_text(encoding="utf-8")
+MARKER = "SPECSWEEP_SERVER"
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SERVER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One framed answer of supervisor.sh: what kind, its bytes as they came, and the code of `run`'s command."""
+
+    kind: str
+    body: bytes
+    code: int
+
+    def text(self) -> str:
+        """The body for a message: undecodable bytes are shown as escapes."""
+        return self.body.decode("utf-8", "backslashreplace").strip()
+
+    def fields(self, pattern: str) -> tuple[str, ...]:
+        """The groups of `pattern`, which must match the whole body. Raises HostLost when it does not."""
+        found = re.fullmatch(pattern, self.body.decode("utf-8", "backslashreplace"), re.DOTALL)
+        if found is None:
+            raise HostLost(f"the answer `{self.kind}` makes no sense: {self.body[:200]!r}")
+        return found.groups()
+
+
+def quote(word: str) -> str:
+    """`word` as one word of a POSIX shell. Raises ValueError when it holds a NUL, which no argument can."""
+    if "\0" in word:
+        raise ValueError(f"a NUL cannot stand in a shell word: {word[:60]!r}")
+    return shlex.quote(word)
+
+
+def call_script(nonce: str, state_dir: str, verb: str, arguments: Iterable[str]) -> str:
+    """The script that asks one thing of supervisor.sh; cut short on its way it is a syntax error."""
+    words = " ".join(quote(word) for word in (nonce, state_dir, verb, *arguments))
+    return f"{SUPERVISOR}\n{{ main {words}; }} </dev/null\n"
+
+
+def parse_reply(stdout: bytes, nonce: str) -> Reply:
+    """The reply framed with `nonce`; whatever stands around it (a login banner) is ignored.
+
+    Raises HostLost unless there is exactly one begin and one end.
+    """
+    frame = rb"\n@specsweep " + re.escape(nonce.encode()) + rb" "
+    begins = list(re.finditer(frame + rb"begin ([a-z]+)\n", stdout))
+    ends = list(re.finditer(frame + rb"end ([0-9]{1,3})\n", stdout))
+    if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].end():
+        raise HostLost(f"the answer is not a whole reply ({len(stdout)} bytes, ending in {stdout[-200:]!r})")
+    body = stdout[begins[0].end() : ends[0].start()]
+    return Reply(begins[0][1].decode("ascii"), body, int(ends[0][1]))
+
+
+def command_text(spec: LaunchSpec) -> str:
+    """Shell lines that set a server's environment and put its program and arguments in "$@".
+
+    `unset_env` wins over `env`. Raises StartFailed with everything that is wrong with `spec`.
+    """
+    if problems := list(_problems(spec)):
+        raise StartFailed(f"server {spec.nonce[:100]!r} cannot be started: {'; '.join(problems)}")
+    lines = [f"export {name}={quote(value)}" for name, value in spec.env.items()]
+    lines += [f"unset {name}" for name in spec.unset_env]
+    return "\n".join([*lines, f"set -- {' '.join(quote(word) for word in spec.argv)}"])
+
+
+def _problems(spec: LaunchSpec) -> Iterable[str]:
+    if not _SERVER_ID.fullmatch(spec.nonce):
+        yield f"nonce {spec.nonce[:100]!r}: letters, digits, '_', '-' and '.' only, at most 100"
+    if not spec.argv or not spec.argv[0] or spec.argv[0].startswith("-"):
+        yield f"argv {spec.argv[:1]!r} does not begin with a program"
+    if not 1 <= spec.port <= 65535:
+        yield f"port {spec.port} is not between 1 and 65535"
+    for name in (*spec.env, *spec.unset_env):
+        if not _ENV_NAME.fullmatch(name) or name == MARKER:
+            yield f"environment name {name!r} cannot be used"
+    if any("\0" in word for word in (*spec.argv, *spec.env.values())):
+        yield "an argument or an environment value holds a NUL"
