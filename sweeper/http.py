@@ -6,6 +6,7 @@ so a deadline of our own shuts the socket down when the whole exchange has taken
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -44,6 +45,27 @@ def get_page(url: str, timeout_s: float) -> bytes:
     """The body of a page that answers 200, at most 4 MiB. Raises ExchangeError."""
     with _exchange("GET", url, None, _Wire(timeout_s)) as chunks:
         return b"".join(_limited(chunks, MAX_PAGE_BYTES))
+
+
+def answers(url: str, timeout_s: float) -> bool:
+    """Whether the page answers 200 now."""
+    try:
+        get_page(url, timeout_s)
+    except ExchangeError:
+        return False
+    return True
+
+
+def get_json(url: str, timeout_s: float) -> Mapping[str, Any]:
+    """The JSON object that a page answers. Raises ExchangeError, also when it is something else."""
+    page = get_page(url, timeout_s)
+    try:
+        value = json.loads(page)
+    except (ValueError, RecursionError) as error:
+        raise ExchangeError(f"GET {url}: not JSON: {page[:_SHOWN]!r}") from error
+    if not isinstance(value, dict):
+        raise ExchangeError(f"GET {url}: not a JSON object: {page[:_SHOWN]!r}")
+    return value
 
 
 def send(base_url: str, request: HttpRequest, timeout_s: float, clock: Clock) -> StreamedResponse:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime
-import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from launchers.base import Launcher, LaunchSpec, ServerHandle, StopReport
 from launchers.clock import Clock
 from launchers.errors import HostDirty, HostLost, StartFailed, StopFailed
 from sweeper.engines.base import Engine
 from sweeper.errors import FailureKind, SweepInterrupted, TrialError
-from sweeper.http import ExchangeError, get_page
+from sweeper.http import ExchangeError, answers, get_json
 from sweeper.launch_log import LaunchLog
 from sweeper.records import PhaseTime
 from sweeper.spec import FlagValue, LimitsSpec
@@ -108,7 +106,7 @@ def _wait_until_ready(rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -> 
             if (now := rig.engine.readiness(trace.reading.text())) != phase:
                 phase = now
                 on_phase(phase)
-            if _answers(url + rig.engine.health_path):
+            if answers(url + rig.engine.health_path, _PAGE_TIMEOUT_S):
                 return url
             if rig.clock.monotonic_s() >= deadline_s:
                 raise TrialError(
@@ -119,21 +117,12 @@ def _wait_until_ready(rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -> 
             rig.clock.sleep(_POLL_S)
 
 
-def _answers(url: str) -> bool:
-    """Whether the page answers 200 now."""
-    try:
-        get_page(url, _PAGE_TIMEOUT_S)
-    except ExchangeError:
-        return False
-    return True
-
-
 def _require_ours(url: str, spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace) -> None:
     """Check who answers and keep what it reports of itself. Raises TrialError: WRONG_SERVER, UNSUPPORTED, ..."""
     handle = _handle(trace)
     with _host_errors():
         try:
-            info = _json_page(url + rig.engine.info_path)
+            info = get_json(url + rig.engine.info_path, _PAGE_TIMEOUT_S)
             identity = rig.engine.identity(info)
         except (ExchangeError, ValueError) as error:
             if _has_died(rig, trace, _DEATH_WAIT_S):
@@ -155,17 +144,6 @@ def _require_ours(url: str, spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace
     shown = rig.engine.diagnose(trace.reading.text(), None)
     if shown is not None and shown.kind is FailureKind.UNSUPPORTED:
         raise TrialError(shown.kind, shown.message, shown.evidence)
-
-
-def _json_page(url: str) -> Mapping[str, Any]:
-    """The JSON object at `url`. Raises ExchangeError, ValueError."""
-    try:
-        info = json.loads(get_page(url, _PAGE_TIMEOUT_S))
-    except RecursionError as error:
-        raise ValueError("the page is nested too deeply") from error
-    if not isinstance(info, dict):
-        raise ValueError("the page is not a JSON object")
-    return info
 
 
 @contextmanager
