@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -15,7 +16,7 @@ from rich.text import Text
 from launchers.clock import Clock
 from sweeper.metrics import METRICS
 from sweeper.plan import Progress
-from sweeper.records import LaunchRecord, Proposal, RequestResult
+from sweeper.records import LaunchRecord, Proposal, RequestResult, TrialRecord
 from sweeper.spec import ServerConfig, difference_text
 
 
@@ -225,3 +226,74 @@ def _minutes(seconds: float) -> str:
     delta = datetime.timedelta(minutes=round(seconds / 60))
     hours, minutes = divmod(int(delta.total_seconds()) // 60, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
+
+
+class Views:
+    """Several views told the same: the screen and the log file."""
+
+    def __init__(self, *views: View) -> None:
+        self._views = views
+
+    def sweep_started(self, study: str, progress: Progress) -> None:
+        """Passed on."""
+        for view in self._views:
+            view.sweep_started(study, progress)
+
+    def launch_started(self, proposal: Proposal, progress: Progress) -> None:
+        """Passed on."""
+        for view in self._views:
+            view.launch_started(proposal, progress)
+
+    def phase(self, name: str) -> None:
+        """Passed on."""
+        for view in self._views:
+            view.phase(name)
+
+    def request_done(self, result: RequestResult, done: int, total: int) -> None:
+        """Passed on."""
+        for view in self._views:
+            view.request_done(result, done, total)
+
+    def launch_ended(self, record: LaunchRecord, progress: Progress) -> None:
+        """Passed on."""
+        for view in self._views:
+            view.launch_ended(record, progress)
+
+    def notice(self, text: str) -> None:
+        """Passed on."""
+        for view in self._views:
+            view.notice(text)
+
+
+def result_table(trials: Sequence[TrialRecord], objective: str) -> Table:
+    """Every trial, fastest first, the baseline in bold; those without a score at the end with the reason."""
+    metric = METRICS[objective]
+    baseline = next((t for t in trials if t.is_baseline), None)
+    base_config = baseline.canonical if baseline else ServerConfig()
+    base_value = baseline.mean(objective) if baseline else None
+    table = Table(
+        title=f"{metric.label}, {metric.unit}: {metric.meaning}", title_justify="left", title_style="dim"
+    )
+    for heading in ("trial", "configuration", metric.unit, "vs baseline", "spread %", "accept_len", "launches"):
+        table.add_column(heading, justify="left" if heading == "configuration" else "right", overflow="fold")
+    for trial in sorted(trials, key=lambda t: -(t.mean(objective) or 0.0)):
+        value = trial.mean(objective)
+        name = "baseline" if trial.is_baseline else difference_text(trial.canonical, base_config)
+        if trial.failure is not None:
+            name = f"{name} [{trial.failure.kind}]"
+        table.add_row(
+            str(trial.number),
+            Text(name),
+            metric.format(value) if value is not None else "–",
+            f"{value / base_value:.2f} x" if value is not None and base_value else "–",
+            _cell("repeat_spread_pct", trial),
+            _cell("accept_length", trial),
+            str(len(trial.measured)),
+            style="bold" if trial.is_baseline else "",
+        )
+    return table
+
+
+def _cell(metric: str, trial: TrialRecord) -> str:
+    value = trial.mean(metric)
+    return METRICS[metric].format(value) if value is not None else "–"

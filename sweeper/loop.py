@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from sweeper.errors import SweepAborted, SweepInterrupted
 from sweeper.policy import POLICY, Fault
 from sweeper.records import LaunchRecord, Purpose
 from sweeper.spec import LimitsSpec
 from sweeper.study import Study
+from sweeper.tracking import Tracker
 from sweeper.trial import Rig, run_launch
 from sweeper.verdict import Verdict
 
-
-class ViewOfTheStudy(Protocol):
-    """What is kept up to date after every launch and may lag behind (MLflow)."""
-
-    def sync(self, *, final: bool = False) -> None:
-        """Bring it up to date; never raises because it is unreachable, never takes long."""
+FINAL_SYNC_S = 60.0
+"""How long the last sync of a sweep may take: nobody waits for a server any more."""
 
 
-def run_sweep(rig: Rig, study: Study, tracker: ViewOfTheStudy) -> Verdict:
+def run_sweep(rig: Rig, study: Study, tracker: Tracker) -> Verdict:
     """Measure configurations until the budget is spent or nothing is left to learn, then confirm.
 
     Raises SweepAborted (a person must mend something), StopFailed, SweepInterrupted.
@@ -31,7 +26,7 @@ def run_sweep(rig: Rig, study: Study, tracker: ViewOfTheStudy) -> Verdict:
     for note in study.reconcile():
         rig.view.notice(note)
     rig.view.sweep_started(study.name, study.progress(budget))
-    tracker.sync()
+    sync(tracker, study, rig)
     breaker = Breaker(rig.spec.limits)
     while not rig.interrupts.finish_requested and (proposal := study.ask(budget)) is not None:
         rig.view.launch_started(proposal, study.progress(budget))
@@ -42,11 +37,19 @@ def run_sweep(rig: Rig, study: Study, tracker: ViewOfTheStudy) -> Verdict:
             raise
         study.tell(proposal, record)
         rig.view.launch_ended(record, study.progress(budget))
-        tracker.sync()
+        sync(tracker, study, rig)
         breaker.check(record)
     verdict = study.verdict(rig.engine.simplicity)
-    tracker.sync(final=True)
+    sync(tracker, study, rig, deadline_s=FINAL_SYNC_S)
     return verdict
+
+
+def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = None) -> None:
+    """Bring MLflow up to date, as far as it can be reached; say so when it lags behind."""
+    report = tracker.sync(study, deadline_s)
+    if report.error:
+        behind = f"{report.num_behind} trials behind; it is tried again later" if report.num_behind else ""
+        rig.view.notice(f"MLflow: {report.error} {behind}".strip())
 
 
 class Breaker:

@@ -54,9 +54,7 @@ def pairwise_ratios(groups: Sequence[Sequence[float]]) -> list[list[Ratio]]:
     indices = range(len(groups))
     return [
         [
-            bare[i][j]
-            if i == j
-            else Ratio(bare[i][j].value, math.exp(low[i, j]), math.exp(high[i, j]))
+            bare[i][j] if i == j else Ratio(bare[i][j].value, math.exp(low[i, j]), math.exp(high[i, j]))
             for j in indices
         ]
         for i in indices

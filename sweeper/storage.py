@@ -51,6 +51,7 @@ class StudyStore:
         """
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         artifact_dir = Path(directory) / "artifacts" / name
+        plain = optuna.samplers.RandomSampler()
         try:
             if create:
                 artifact_dir.mkdir(parents=True, exist_ok=True)
@@ -62,10 +63,10 @@ class StudyStore:
             storage = optuna.storages.RDBStorage(storage_url, engine_kwargs=_engine_settings(storage_url))
             if create:
                 study = optuna.create_study(
-                    study_name=name, storage=storage, direction="maximize", load_if_exists=True
+                    study_name=name, storage=storage, sampler=plain, direction="maximize", load_if_exists=True
                 )
             else:
-                study = optuna.load_study(study_name=name, storage=storage)
+                study = optuna.load_study(study_name=name, storage=storage, sampler=plain)
         except KeyError:
             names = ", ".join(sorted(optuna.get_all_study_names(storage))) or "none yet"
             raise ConfigError([f"study.name: {name!r} is not in this storage; its studies: {names}"]) from None
@@ -73,6 +74,10 @@ class StudyStore:
             reason = str(error).splitlines()[0][:200]
             raise ConfigError([f"study.storage: {_masked(storage_url)!r} cannot be opened: {reason}"]) from error
         return cls(study, artifact_dir)
+
+    def with_sampler(self, sampler: optuna.samplers.BaseSampler) -> optuna.Study:
+        """The same study as seen by a search; `optuna` itself only ever reads and keeps books."""
+        return optuna.load_study(study_name=self.name, storage=self.optuna._storage, sampler=sampler)
 
     def trials(self) -> tuple[TrialRecord, ...]:
         """Every distinct trial in order of its number; launches of it oldest first."""

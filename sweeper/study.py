@@ -41,13 +41,14 @@ class Study:
         self.objective = objective
         self._candidates = candidates
         self._baseline = baseline
-        self._optuna = store.optuna
-        self._optuna.sampler = DistinctSampler(
-            factory=make_factory(spec.sampler, spec.startup_trials),
-            seed=spec.seed,
-            propose=candidates.propose,
-            fresh=lambda values: self._is_fresh(values),
-            untried=lambda: candidates.untried(self._tried()),
+        self._optuna = store.with_sampler(
+            DistinctSampler(
+                factory=make_factory(spec.sampler, spec.startup_trials),
+                seed=spec.seed,
+                propose=candidates.propose,
+                fresh=lambda values: self._is_fresh(values),
+                untried=lambda: candidates.untried(self._tried()),
+            )
         )
         self._exhausted = False
 
@@ -99,6 +100,16 @@ class Study:
     def artifact(self, trial_number: int, name: str) -> bytes:
         """The content of an artifact. Raises KeyError when there is none of that name."""
         return self.store.artifact(trial_number, name)
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What all trials have in common: the study's fingerprint."""
+        return self.store.fact("fingerprint") or {}
+
+    def verdict_text(self) -> str | None:
+        """The last verdict in words; None before there is one."""
+        verdict = self.store.fact("verdict")
+        return verdict["text"] if verdict else None
 
     def progress(self, budget: BudgetSpec) -> Progress:
         """Where the sweep stands."""
@@ -174,14 +185,15 @@ class Study:
         if number == 0:
             return self._baseline
         self._optuna.sampler.before_trial(self._optuna, self.store.frozen(number))
-        trial = self._trial(number)
+        trial = optuna.trial.Trial(self._optuna, self.store.frozen(number)._trial_id)
         return self._candidates.requested(self._candidates.values(lambda name, dist: _suggest(trial, name, dist)))
 
     def _begun(self, number: int) -> int:
         return int(self.store.frozen(number).user_attrs.get(_BEGUN, 0))
 
     def _trial(self, number: int) -> optuna.Trial:
-        return optuna.trial.Trial(self._optuna, self.store.frozen(number)._trial_id)
+        """For keeping books only: not of the searching study, since making a Trial makes its sampler plan."""
+        return optuna.trial.Trial(self.store.optuna, self.store.frozen(number)._trial_id)
 
     def _set_attrs(self, number: int, requested: ServerConfig, canonical: ServerConfig) -> None:
         trial = self._trial(number)

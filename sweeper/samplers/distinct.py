@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 Values = dict[str, Any]
 Choose = Callable[[str, BaseDistribution], Any]
 
-ATTEMPTS = 24
+ATTEMPTS = 8
 """How often the wrapped sampler is asked before an untried configuration is drawn at random."""
 
 
@@ -119,13 +120,12 @@ def make_factory(name: str, startup_trials: int) -> Callable[[int], BaseSampler]
     """The wrapped sampler by its name in the configuration: `tpe` or `random`. Raises KeyError for another."""
 
     def tpe(seed: int) -> BaseSampler:
-        return optuna.samplers.TPESampler(
-            seed=seed,
-            n_startup_trials=startup_trials,
-            multivariate=True,
-            group=True,
-            warn_independent_sampling=False,
-        )
+        with warnings.catch_warnings():
+            # `group` lets the multivariate model see conditional parameters; Optuna calls it experimental.
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return optuna.samplers.TPESampler(
+                seed=seed, n_startup_trials=startup_trials, multivariate=True, group=True
+            )
 
     def uniform(seed: int) -> BaseSampler:
         return optuna.samplers.RandomSampler(seed=seed)

@@ -1,0 +1,118 @@
+"""What each command of the command line does. Stands above everything; nothing imports it but `__main__`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from analysis.report import markdown, write
+from launchers.base import Launcher
+from launchers.clock import SystemClock
+from launchers.host import HostLauncher, HostSettings
+from launchers.shell import LocalShell
+from sweeper import config, tracking
+from sweeper.candidates import Candidates
+from sweeper.engines.base import Engine, HostFacts
+from sweeper.engines.registry import engine_for
+from sweeper.errors import ExitCode
+from sweeper.facts import read_host_facts
+from sweeper.fingerprint import fingerprint
+from sweeper.interrupts import Interrupts
+from sweeper.live import PlainView, RichView, View, Views, result_table
+from sweeper.loop import run_sweep
+from sweeper.spec import HostSpec, ServerConfig, SweepSpec
+from sweeper.storage import StudyStore
+from sweeper.study import Study
+from sweeper.trial import Rig
+
+
+def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> ExitCode:
+    """Run or continue the sweep; prints its result. Raises SpecsweepError, LauncherError, SweepInterrupted."""
+    spec = config.load(overrides, config_dir).spec
+    console, clock = Console(), SystemClock()
+    engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
+    with launcher.hold():
+        facts = read_host_facts(spec, engine, launcher)
+        study = open_study(spec, engine, facts)
+        study.require_same(fingerprint(spec, facts))
+        before = study.progress(spec.budget)
+        with _view(console, spec, plain=plain) as view:
+            interrupts = Interrupts(view.notice)
+            rig = Rig(spec, engine, launcher, clock, facts, view, interrupts)
+            with interrupts.installed():
+                verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
+    after = study.progress(spec.budget)
+    console.print(result_table(study.trials(), spec.objective))
+    console.print(f"\n{verdict.text}\n", markup=False, highlight=False)
+    if after.launches_left:
+        console.print("Stopped early, as asked. The same command goes on.", highlight=False)
+    elif not before.launches_left:
+        console.print("The sweep was complete already: a larger budget.trials goes on from here.", highlight=False)
+    console.print(_where_to_look(spec, overrides), markup=False, highlight=False, soft_wrap=True)
+    return ExitCode.INTERRUPTED if after.launches_left else ExitCode.OK
+
+
+def report(overrides: Sequence[str], config_dir: Path | None, output: str | None) -> ExitCode:
+    """Write the report of a study, or print it when `output` is "-"."""
+    spec = config.load(overrides, config_dir).spec
+    store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=False)
+    stored = store.fact("fingerprint") or {}
+    simplicity = engine_for(stored.get("engine.name", spec.engine.name)).simplicity
+    if output == "-":
+        sys.stdout.write(markdown(store, simplicity))
+        return ExitCode.OK
+    target = Path(output) if output else Path(spec.study.dir) / f"{spec.study.name}-report.md"
+    sys.stdout.write(f"{write(store, simplicity, target)}\n")
+    return ExitCode.OK
+
+
+def ui(overrides: Sequence[str], config_dir: Path | None, host: str, port: int) -> ExitCode:
+    """Become MLflow's web server on the sweep's database (does not return), or say where it already runs."""
+    spec = config.load(overrides, config_dir).spec
+    tracking.become_ui(spec.tracking, spec.study.name, host, port)
+    return ExitCode.OK
+
+
+def make_launcher(host: HostSpec) -> Launcher:
+    """The launcher for a configured host."""
+    settings = HostSettings(
+        name=host.name, state_dir=host.state_dir, port_low=host.port_low, port_high=host.port_high
+    )
+    return HostLauncher(LocalShell(host.name), settings)
+
+
+def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
+    """The study of a sweep, made if it does not exist yet. Raises ConfigError."""
+    store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=True)
+    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
+    candidates = Candidates(spec.space, base, engine.canonical, lambda config: engine.violations(config, facts))
+    return Study(store, candidates, engine.baseline(base), spec.study, spec.objective)
+
+
+@contextmanager
+def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
+    """The screen (or plain lines), and the same plain lines in the sweep's log file."""
+    clock = SystemClock()
+    log_path = Path(spec.study.dir) / f"{spec.study.name}.log"
+    with log_path.open("a", encoding="utf-8") as file:
+        log = PlainView(Console(file=file, width=200, no_color=True), clock, spec.objective)
+        if plain or not console.is_terminal:
+            yield Views(log, PlainView(console, clock, spec.objective))
+            return
+        with RichView(console, clock, spec.objective) as screen:
+            yield Views(log, screen)
+
+
+def _where_to_look(spec: SweepSpec, overrides: Sequence[str]) -> str:
+    again = " ".join(o for o in overrides if o.startswith(("preset=", "study.", "tracking", "--config-dir")))
+    return "\n".join(
+        [
+            f"Look next:  specsweep report {again}".rstrip(),
+            f"            specsweep ui {again}".rstrip(),
+            f"            {Path(spec.study.dir) / (spec.study.name + '.log')}",
+        ]
+    )

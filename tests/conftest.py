@@ -1,0 +1,29 @@
+"""Guards: a test that is not marked must not start processes, open connections or sleep."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+
+import pytest
+
+REAL = {"host", "service", "engine", "slow"}
+
+
+@pytest.fixture(autouse=True)
+def _guarded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if REAL.isdisjoint(mark.name for mark in request.node.iter_markers()):
+
+        def forbidden(*_: object, **__: object) -> None:
+            raise AssertionError(f"a unit test may not do this; mark it with one of {sorted(REAL)}")
+
+        monkeypatch.setattr(socket.socket, "connect", forbidden)
+        monkeypatch.setattr(subprocess.Popen, "__init__", forbidden)
+        monkeypatch.setattr(time, "sleep", forbidden)
+
+
+@pytest.fixture(autouse=True)
+def _own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test touches the user's own state; the model cache is shared, since making it takes seconds."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

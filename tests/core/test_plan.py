@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from sweeper.errors import FailureKind
+from sweeper.plan import Step, confirmations, finalists, next_step, progress
+from sweeper.policy import POLICY, Fault
+from sweeper.records import Purpose, TrialState
+from sweeper.spec import BudgetSpec
+from tests.fakes import launch, trial
+
+OBJECTIVE = "output_throughput"
+BUDGET = BudgetSpec(trials=4, finalists=2, confirm_launches=2)
+
+
+def measured() -> list:  # type: ignore[type-arg]
+    return [trial(0, [50]), trial(1, [60], m=1), trial(2, [40], m=2), trial(3, [70], m=3)]
+
+
+def test_the_baseline_comes_first() -> None:
+    assert next_step([], BUDGET, OBJECTIVE, True) == Step(Purpose.BASELINE, None)
+
+
+def test_an_unfinished_trial_comes_before_a_new_one() -> None:
+    trials = [trial(0, [50]), trial(1, state=TrialState.RUNNING, m=1)]
+    assert next_step(trials, BUDGET, OBJECTIVE, True) == Step(Purpose.SEARCH, 1)
+
+
+def test_an_unfinished_baseline_is_still_the_baseline() -> None:
+    assert next_step([trial(0, state=TrialState.RUNNING)], BUDGET, OBJECTIVE, True) == Step(Purpose.BASELINE, 0)
+
+
+def test_the_budget_is_a_total_that_counts_failures_and_the_baseline() -> None:
+    failed = trial(3, state=TrialState.INFEASIBLE, failure=FailureKind.OUT_OF_MEMORY, m=3)
+    step = next_step([*measured()[:3], failed], BUDGET, OBJECTIVE, True)
+    assert step == Step(Purpose.CONFIRM, 0)
+
+
+def test_finalists_are_confirmed_interleaved_with_the_baseline() -> None:
+    assert confirmations(measured(), BUDGET, OBJECTIVE) == [0, 3, 1, 0, 3, 1]
+
+
+def test_a_confirmation_already_made_is_not_made_again() -> None:
+    trials = measured()
+    trials[0] = trial(0, [50], confirm=[51])
+    assert confirmations(trials, BUDGET, OBJECTIVE) == [3, 1, 0, 3, 1]
+
+
+def test_finalists_are_chosen_by_their_first_measurement_so_that_a_resume_chooses_the_same() -> None:
+    trials = measured()
+    trials[3] = trial(3, [70], confirm=[10, 10], m=3)
+    assert [t.number for t in finalists(trials, BUDGET, OBJECTIVE)] == [3, 1]
+
+
+def test_a_confirmation_lost_to_the_host_is_made_again_but_a_crash_counts() -> None:
+    lost = launch(None, trial=0, number=1, purpose=Purpose.CONFIRM, failure=FailureKind.HOST_LOST)
+    crash = launch(None, trial=3, number=1, purpose=Purpose.CONFIRM, failure=FailureKind.SERVER_CRASH)
+    trials = measured()
+    trials[0] = trials[0].model_copy(update={"launches": (*trials[0].launches, lost)})
+    trials[3] = trials[3].model_copy(update={"launches": (*trials[3].launches, crash)})
+    assert confirmations(trials, BUDGET, OBJECTIVE) == [0, 1, 0, 3, 1]
+
+
+def test_an_exhausted_space_ends_the_search_early() -> None:
+    trials = measured()[:2]
+    assert next_step(trials, BUDGET, OBJECTIVE, False) == Step(Purpose.CONFIRM, 0)
+    assert progress(trials, BUDGET, OBJECTIVE, False).trials_total == 2
+
+
+def test_without_confirmation_the_sweep_ends_after_the_search() -> None:
+    budget = BudgetSpec(trials=4, finalists=2, confirm_launches=0)
+    assert next_step(measured(), budget, OBJECTIVE, True) is None
+
+
+def test_progress_counts_what_is_left_and_estimates_from_measured_launches() -> None:
+    state = progress(measured()[:2], BUDGET, OBJECTIVE, True)
+    assert (state.trials_done, state.trials_total, state.launches_left) == (2, 4, 2 + 6)
+    assert state.eta_s == 80
+    assert (state.baseline_value, state.best_value) == (50, 60)
+
+
+def test_every_failure_kind_has_a_policy() -> None:
+    assert set(POLICY) == set(FailureKind)
+    for kind, policy in POLICY.items():
+        assert (policy.max_launches is None) == (policy.fault is Fault.HOST), kind

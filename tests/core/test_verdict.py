@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeper.errors import FailureKind
+from sweeper.records import TrialState
+from sweeper.spec import ServerConfig
+from sweeper.stats import pairwise_ratios, spread_pct
+from sweeper.verdict import VerdictKind, decide
+from tests.fakes import trial
+
+OBJECTIVE = "output_throughput"
+
+
+def fewest_drafts(config: ServerConfig) -> tuple[float, ...]:
+    return (float(config.flags.get("m", 0)),)
+
+
+def test_the_published_night_is_no_gain() -> None:
+    verdict = decide(
+        [
+            trial(0, [90.1], confirm=[90.0, 89.8]),
+            trial(1, [82.3], confirm=[82.1, 82.5], steps=3),
+            trial(2, [81.7], confirm=[81.5, 81.9], steps=2),
+        ],
+        OBJECTIVE,
+        fewest_drafts,
+    )
+    assert verdict.kind is VerdictKind.NO_GAIN
+    assert verdict.confirmed
+    assert verdict.advised == 0
+    assert "82.3 against 89.9 tok/s" in verdict.text
+    assert "not significant" not in verdict.text
+
+
+def test_a_clear_gain_is_a_winner() -> None:
+    verdict = decide(
+        [
+            trial(0, [50.0], confirm=[50.2, 49.9]),
+            trial(1, [69.0], confirm=[68.7, 69.3], m=4),
+            trial(2, [58.0], confirm=[58.2, 57.9], m=5),
+        ],
+        OBJECTIVE,
+        fewest_drafts,
+    )
+    assert (verdict.kind, verdict.advised, verdict.tied) == (VerdictKind.WINNER, 1, ())
+    assert verdict.comparisons[0].low is not None
+    assert verdict.comparisons[0].low > 1.3
+    assert "95 % interval" in verdict.text
+
+
+def test_of_two_that_cannot_be_told_apart_the_simplest_is_advised() -> None:
+    verdict = decide(
+        [
+            trial(0, [50.0], confirm=[50.5, 49.5]),
+            trial(1, [70.0], confirm=[70.5, 69.5], m=16),
+            trial(2, [69.5], confirm=[70.1, 69.2], m=4),
+        ],
+        OBJECTIVE,
+        fewest_drafts,
+    )
+    assert (verdict.kind, verdict.advised, set(verdict.tied)) == (VerdictKind.TIE, 2, {1, 2})
+    assert "cannot be told apart" in verdict.text
+
+
+def test_a_difference_inside_the_noise_is_not_called_a_win() -> None:
+    verdict = decide(
+        [trial(0, [80.0], confirm=[78.0, 82.0]), trial(1, [83.0], confirm=[84.0, 80.0], m=4)],
+        OBJECTIVE,
+        fewest_drafts,
+    )
+    assert verdict.kind is VerdictKind.NO_GAIN
+    assert "not significant" in verdict.text
+
+
+def test_the_selected_maximum_is_judged_by_fresh_launches_only() -> None:
+    verdict = decide(
+        [trial(0, [50.0], confirm=[50.1, 49.9]), trial(1, [90.0], confirm=[50.2, 49.8], m=4)],
+        OBJECTIVE,
+        fewest_drafts,
+    )
+    assert verdict.kind is VerdictKind.NO_GAIN
+    assert verdict.comparisons[0].value == pytest.approx(50.0)
+
+
+def test_without_fresh_launches_the_verdict_says_it_is_not_confirmed() -> None:
+    verdict = decide(
+        [trial(0, [50.0], repeats=[50.1, 49.9]), trial(1, [70.0], repeats=[70.3, 69.7], m=4)],
+        OBJECTIVE,
+        fewest_drafts,
+    )
+    assert (verdict.kind, verdict.confirmed) == (VerdictKind.WINNER, False)
+    assert "Not confirmed" in verdict.text
+
+
+def test_a_single_number_each_is_never_a_win() -> None:
+    verdict = decide([trial(0, [50.0]), trial(1, [500.0], m=4)], OBJECTIVE, fewest_drafts)
+    assert verdict.kind is VerdictKind.NO_GAIN
+    assert "spread unknown" in verdict.text
+
+
+def test_with_every_rival_failed_the_baseline_is_advised() -> None:
+    failed = trial(1, state=TrialState.INFEASIBLE, failure=FailureKind.OUT_OF_MEMORY, m=4)
+    verdict = decide([trial(0, [50.0]), failed], OBJECTIVE, fewest_drafts)
+    assert (verdict.kind, verdict.advised) == (VerdictKind.NO_GAIN, 0)
+    assert "nothing else could be measured" in verdict.text
+
+
+@pytest.mark.parametrize("trials", [[], [trial(0, state=TrialState.RUNNING)]])
+def test_without_a_baseline_there_is_no_verdict(trials: list) -> None:  # type: ignore[type-arg]
+    assert decide(trials, OBJECTIVE, fewest_drafts).advised is None
+
+
+@pytest.mark.slow
+def test_no_true_difference_is_called_a_winner_in_at_most_five_percent_of_sweeps() -> None:
+    rng = random.Random(1)
+    sweeps, wins = 200, 0
+
+    def noisy() -> float:
+        return 80 * math.exp(rng.gauss(0, 0.015))
+
+    for _ in range(sweeps):
+        finalists = [trial(n, [81], confirm=[noisy(), noisy()], m=n) for n in (1, 2)]
+        verdict = decide([trial(0, [80], confirm=[noisy(), noisy()]), *finalists], OBJECTIVE, fewest_drafts)
+        wins += verdict.kind is not VerdictKind.NO_GAIN
+    # 200 draws at a true rate of 5 % (two-sided intervals: 2.5 % on this side) exceed 18 in less than 1 in 100.
+    assert wins <= 18
+
+
+@given(st.lists(st.lists(st.floats(1.0, 1e4), min_size=1, max_size=4), min_size=1, max_size=4))
+def test_ratios_are_reciprocal_and_inside_their_intervals(groups: list[list[float]]) -> None:
+    ratios = pairwise_ratios(groups)
+    for i in range(len(groups)):
+        for j in range(len(groups)):
+            assert ratios[i][j].value * ratios[j][i].value == pytest.approx(1)
+            low, high = ratios[i][j].low, ratios[i][j].high
+            if low is not None and high is not None:
+                assert low <= ratios[i][j].value * (1 + 1e-9)
+                assert high >= ratios[i][j].value * (1 - 1e-9)
+
+
+def test_identical_repeats_give_an_interval_without_width() -> None:
+    ratio = pairwise_ratios([[2.0, 2.0], [1.0, 1.0]])[0][1]
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_spread_of_one_value_is_unknown_not_zero() -> None:
+    assert spread_pct([5.0]) is None
+    assert spread_pct([9.0, 11.0]) == pytest.approx(20)
