@@ -1,0 +1,135 @@
+"""The files of a run in MLflow: command line, record, requests as a table, logs. Pure; secrets stay out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from sweeper.records import LaunchRecord, TrialRecord
+from sweeper.spec import ServerConfig
+
+ArtifactReader = Callable[[str], bytes]
+"""Gives the bytes of a trial's artifact by its name. Raises KeyError when there is none."""
+
+MAX_FILE_BYTES = 4_000_000
+TABLE_NAME = "requests.json"
+TABLE_TAG = json.dumps([{"path": TABLE_NAME, "type": "table"}])
+_FIRST_COLUMNS = (
+    "launch",
+    "repeat",
+    "prompt_id",
+    "prompt_class",
+    "num_output_tokens",
+    "e2e_latency_ms",
+    "ttft_ms",
+)
+_REQUESTS = re.compile(r"launch-(\d+)-requests\.jsonl")
+_SECRET_WORDS = frozenset({"token", "key", "secret", "password", "passwd", "credential", "credentials"})
+_MASK = "***"
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """The values that must not reach MLflow. Not shown in a repr."""
+
+    values: frozenset[str]
+
+    def __repr__(self) -> str:
+        return f"Secrets({len(self.values)} values)"
+
+    def hide(self, text: str) -> str:
+        """`text` with every secret value replaced by `***`."""
+        for value in sorted(self.values, key=len, reverse=True):
+            text = text.replace(value, _MASK)
+        return text
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a flag or variable of this name holds a secret: its last word says so (`HF_TOKEN`, `api-key`).
+
+    Flags that count tokens (`num_draft_tokens`) end with another word.
+    """
+    return re.split(r"[_.-]", name.lower())[-1] in _SECRET_WORDS
+
+
+def secrets_of(trial: TrialRecord) -> Secrets:
+    """The secret values in a trial's configurations and command lines."""
+    configs = [trial.requested, trial.canonical]
+    found = {value for config in configs for value in _config_secrets(config)}
+    for launch in trial.launches:
+        found.update(_config_secrets(launch.requested), _config_secrets(launch.canonical), _argv_secrets(launch))
+    return Secrets(frozenset(value for value in found if len(value) > 3))
+
+
+def _config_secrets(config: ServerConfig) -> list[str]:
+    settings = [*config.flags.items(), *config.env.items()]
+    return [value for name, value in settings if isinstance(value, str) and is_secret_name(name)]
+
+
+def _argv_secrets(launch: LaunchRecord) -> Iterator[str]:
+    for word, following in zip(launch.argv, (*launch.argv[1:], ""), strict=True):
+        name, equals, value = word.partition("=")
+        if word.startswith("-") and is_secret_name(name) and not (following.startswith("-") and not equals):
+            yield value if equals else following
+
+
+def run_files(trial: TrialRecord, read: ArtifactReader) -> dict[str, bytes]:
+    """The files of a trial's run by name. An artifact that `read` does not know is left out.
+
+    Requests become one table, `requests.json`, in the form that MLflow's page shows best (a CSV has no headers
+    there). Everything else is text: made valid UTF-8, without the trial's secrets, and of a very long one the end.
+    """
+    hide = secrets_of(trial).hide
+    texts = {"command.txt": command_lines(trial), "record.json": trial.model_dump_json(indent=2)}
+    rows: list[dict[str, Any]] = []
+    for name in sorted(trial.artifacts):
+        try:
+            text = read(name)[-MAX_FILE_BYTES:].decode("utf-8", errors="replace")
+        except KeyError:
+            continue
+        if match := _REQUESTS.fullmatch(name):
+            rows.extend({"launch": int(match[1]), **row} for row in _json_lines(text))
+        else:
+            texts[PurePosixPath(name).name or "unnamed"] = text
+    if rows:
+        texts[TABLE_NAME] = json.dumps(_table(rows))
+    return {name: hide(text).encode() for name, text in texts.items()}
+
+
+def has_table(trial: TrialRecord) -> bool:
+    """Whether `run_files` makes a table of the trial's requests."""
+    return any(_REQUESTS.fullmatch(name) for name in trial.artifacts)
+
+
+def command_lines(trial: TrialRecord) -> str:
+    """How each launch was started, ready to be pasted into a shell."""
+    return "".join(_command(launch) for launch in trial.launches)
+
+
+def _command(launch: LaunchRecord) -> str:
+    words = [f"{name}={shlex.quote(value)}" for name, value in sorted(launch.canonical.env.items())]
+    line = " ".join([*words, shlex.join(launch.argv)]) if launch.argv else "# not started"
+    return f"# launch {launch.launch_number} on {launch.host}\n{line}\n"
+
+
+def _json_lines(text: str) -> Iterator[Mapping[str, Any]]:
+    for line in text.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            yield row
+
+
+def _table(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Columns that hold anything: the telling ones first, the others in the order in which they come."""
+    present = dict.fromkeys(name for row in rows for name, value in row.items() if value not in (None, ""))
+    first = [name for name in _FIRST_COLUMNS if name in present]
+    columns = [*first, *(name for name in present if name not in first)]
+    return {"columns": columns, "data": [[row.get(name) for name in columns] for row in rows]}

@@ -1,0 +1,115 @@
+"""The page of a study's experiment in MLflow: its description and a saved view of its run list. Pure.
+
+The saved view is a tag that MLflow's page reads when the address names it. Its format is undocumented (seen
+working in 3.17.2), so it is a convenience: without it the page shows the same runs, without columns.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sweeper.metrics import METRICS
+from sweeper.mlflow_view import TAG_FAILURE, TAG_STATE, RunView, cut
+from sweeper.spec import digest
+
+VIEW_KEY = "specsweep"
+TAG_VIEW = f"mlflow.sharedViewState.{VIEW_KEY}"
+TAG_VERDICT = "specsweep.verdict"
+TAG_PAGE = "specsweep.page"
+MAX_PARAM_COLUMNS = 8
+_METRIC_COLUMNS = ("speedup", "accept_len", "ttft_ms", "tpot_ms", "start_s")
+_RUN_NAME = "attributes.`Run Name`"
+_SECTION = "specsweep"
+
+
+def view_fragment(experiment_id: str) -> str:
+    """The part of the page's address that opens the run list with the saved view."""
+    return f"#/experiments/{experiment_id}/runs?workflowType=machine_learning&viewStateShareKey={VIEW_KEY}"
+
+
+def page_tags(
+    objective: str, facts: Mapping[str, str], verdict: str | None, views: Sequence[RunView]
+) -> dict[str, str]:
+    """The experiment's tags. `specsweep.page` comes last and holds their digest: written means all are."""
+    state = saved_state(objective, searched_params(views))
+    packed = base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
+    shared = {"name": "specsweep: best first", "createdAt": 0, "updatedAt": 0, "state": f"deflate;{packed}"}
+    tags = {
+        "mlflow.experimentKind": "custom_model_development",
+        "mlflow.note.content": description(facts, verdict),
+        TAG_VIEW: json.dumps(shared),
+    }
+    if verdict:
+        tags[TAG_VERDICT] = cut(verdict, 5000)
+    return {**tags, TAG_PAGE: digest(tags)}
+
+
+def description(facts: Mapping[str, str], verdict: str | None) -> str:
+    """Markdown: the verdict, if there is one, then what all trials have in common."""
+    lines = [f"    {line}" for line in (verdict or "no verdict yet").splitlines()]
+    rows = [f"| {_cell(name)} | {_cell(value)} |" for name, value in facts.items()]
+    table = ["", "| fact | value |", "| --- | --- |", *rows] if rows else []
+    return cut("\n".join([*lines, *table]), 10_000)
+
+
+def _cell(text: str) -> str:
+    return cut(" ".join(text.split()).replace("|", "\\|"), 500)
+
+
+def searched_params(views: Sequence[RunView]) -> list[str]:
+    """The parameters that differ between trials, most values first: the columns that explain a rank."""
+    names = dict.fromkeys(name for view in views for name in view.params)
+    counts = {name: len({view.params.get(name) for view in views}) for name in names}
+    varied = sorted((name for name in names if counts[name] > 1), key=lambda name: (-counts[name], name))
+    return varied[:MAX_PARAM_COLUMNS]
+
+
+def saved_state(objective: str, params: Sequence[str]) -> dict[str, Any]:
+    """The state of MLflow's run list: the columns that matter, best first, and three charts."""
+    metrics = [objective, *(name for name in _METRIC_COLUMNS if name != objective)]
+    columns = [
+        *(f"metrics.`{name}`" for name in metrics),
+        *(f"tags.`{name}`" for name in (TAG_STATE, TAG_FAILURE)),
+        *(f"params.`{name}`" for name in params),
+    ]
+    return {
+        "searchFilter": "",
+        "orderByKey": f"metrics.`{objective}`",
+        "orderByAsc": METRICS[objective].better == "lower",
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": columns,
+        "columnOrder": [_RUN_NAME, *columns],
+        "columnWidths": {_RUN_NAME: 300, **dict.fromkeys(columns, 95), f"metrics.`{objective}`": 145},
+        "runsHiddenMode": "SHOWALL",
+        "viewMaximized": False,
+        "runListHidden": False,
+        "isAccordionReordered": False,
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "groupBy": None,
+        "groupsExpanded": {},
+        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
+        "compareRunSections": [{"uuid": _SECTION, "name": "Sweep", "display": True, "isReordered": False}],
+        "compareRunCharts": _charts(objective, params),
+    }
+
+
+def _charts(objective: str, params: Sequence[str]) -> list[dict[str, Any]]:
+    same = {"runsCountToCompare": 100, "metricSectionId": _SECTION, "deleted": False, "isGenerated": False}
+    parallel = {"selectedParams": list(params), "selectedMetrics": [objective], "showAllRuns": True}
+    axes = {
+        "xaxis": {"key": "accept_len", "type": "METRIC"},
+        "yaxis": {"key": objective, "type": "METRIC"},
+    }
+    return [
+        {"uuid": "bar", "type": "BAR", "metricKey": objective, **same},
+        {"uuid": "parallel", "type": "PARALLEL", **parallel, **same},
+        {"uuid": "scatter", "type": "SCATTER", **axes, **same},
+    ]

@@ -1,0 +1,127 @@
+"""Where the study's MLflow lives: its address, its files, and how to open its page. Nothing here loads MLflow."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from sweeper.errors import SpecsweepError
+from sweeper.spec import TrackingSpec
+
+_SQLITE = "sqlite:///"
+_BELOW = frozenset({"mlflow", "requests", "urllib3", "sqlalchemy", "sqlite3"})
+_URL_USER = re.compile(r"//[^/@\s]+@")
+
+
+class PlaceUnusable(SpecsweepError):
+    """MLflow cannot be used as configured; the message is one line for a person."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tracking store: `uri` as MLflow is given it, and its SQLite file (None: it is a server).
+
+    `artifact_root` is where a new experiment keeps its files; None leaves that to the server.
+    """
+
+    uri: str
+    artifact_root: str | None
+    database: Path | None
+
+    def __repr__(self) -> str:
+        return f"Place({mask(self.uri)})"
+
+
+def uri_mistake(uri: str) -> str | None:
+    """What is wrong with a tracking URI; None when it can be used (empty: tracking is off)."""
+    if uri in ("", _SQLITE) or uri.startswith("sqlite:"):
+        usable = not uri or (uri.startswith(_SQLITE) and uri != _SQLITE and ":memory:" not in uri)
+        return None if usable else f"{uri!r} names no file; write sqlite:///PATH"
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return f"{mask(uri)!r} is not an address"
+    if parts.scheme in ("http", "https") and parts.hostname:
+        return None
+    return (
+        f"{mask(uri)!r} is not supported; use sqlite:///PATH, http://HOST:PORT (an MLflow server) or nothing (off)"
+    )
+
+
+def place_of(spec: TrackingSpec) -> Place:
+    """The store that `spec` names, with absolute paths. Raises PlaceUnusable."""
+    if mistake := uri_mistake(spec.uri):
+        raise PlaceUnusable(f"tracking.uri {mistake}")
+    has_scheme = "://" in spec.artifact_location
+    if not spec.uri.startswith("sqlite:"):
+        return Place(spec.uri.rstrip("/"), spec.artifact_location if has_scheme else None, None)
+    database = Path(spec.uri.removeprefix(_SQLITE).partition("?")[0]).absolute()
+    root = spec.artifact_location or str(database.parent / "mlartifacts")
+    return Place(f"{_SQLITE}{database}", root if has_scheme else Path(root).absolute().as_uri(), database)
+
+
+def check_database(database: Path) -> None:
+    """Raises sqlite3.Error or PlaceUnusable when the file cannot be MLflow's database.
+
+    MLflow itself would try ten times, for 100 seconds (3.17.2), before it says that a file is no database.
+    """
+    with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True, timeout=2)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if "trials" in tables and "experiments" not in tables:
+        raise PlaceUnusable(f"{database} holds an Optuna study; MLflow needs a database of its own")
+
+
+def mask(text: str) -> str:
+    """`text` without the user and password of any address in it."""
+    return _URL_USER.sub("//***@", text)
+
+
+def one_line(error: BaseException) -> str:
+    """The cause of an error in at most 200 characters, without credentials.
+
+    MLflow wraps: "Connection refused" sits four exceptions deep, behind 400 characters of addresses.
+    """
+    cause = error
+    while (inner := cause.__cause__ or cause.__context__) and _is_cause(inner):
+        cause = inner
+    words = " ".join(mask(str(cause) or type(cause).__name__).split())
+    return words if len(words) <= 200 else f"{words[:199]}…"
+
+
+def _is_cause(error: BaseException) -> bool:
+    """Whether an error came from below MLflow, and was not merely being handled when MLflow was called."""
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _BELOW
+
+
+def ui_argv(spec: TrackingSpec, host: str, port: int) -> tuple[str, ...]:
+    """The command line that serves MLflow's page on `host`:`port`; empty when `spec` names a server (it has one).
+
+    Run it with `ui_env`. Raises PlaceUnusable, also when tracking is off.
+    """
+    if not spec.uri:
+        raise PlaceUnusable("tracking is off (tracking.uri is empty): there is nothing to show")
+    if place_of(spec).database is None:
+        return ()
+    return (sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1")
+
+
+def ui_env(spec: TrackingSpec) -> dict[str, str]:
+    """What `ui_argv` needs in its environment: the store, and no job runner (a start takes 11 s instead of 45)."""
+    place = place_of(spec)
+    return {
+        "MLFLOW_BACKEND_STORE_URI": place.uri,
+        "MLFLOW_ARTIFACTS_DESTINATION": place.artifact_root or "",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
+
+
+def ui_address(spec: TrackingSpec, host: str, port: int) -> str:
+    """Where the page is: the server that `spec` names, or the one that `ui_argv` starts."""
+    place = place_of(spec)
+    return f"http://{host}:{port}" if place.database else place.uri

@@ -1,0 +1,247 @@
+"""Reconciling: making MLflow's runs equal to the views of a study, whatever an earlier sync left behind.
+
+Only `tracking.py` uses this; it is the other half of MLflow's one door.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from launchers.clock import Clock
+from sweeper.mlflow_page import TAG_PAGE
+from sweeper.mlflow_place import PlaceUnusable, one_line
+from sweeper.mlflow_view import FAILURE_TAGS, TAG_FAILURE, TAG_STUDY, TAG_TRIAL, RunView
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient  # noqa: TID251 - the other half of tracking.py
+    from mlflow.entities import Run  # noqa: TID251
+
+TAG_SYNCED = "specsweep.synced"
+TAG_FILES = "specsweep.files"
+TAG_RETIRED = "specsweep.retired"
+
+HTTP_TIMEOUT_S = 10
+DELETED = "deleted"
+_REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"})
+
+
+class OutOfTime(Exception):
+    """The time for this sync is used up; the rest is done next time."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The client, for as long as there is time. `end_s` is a moment of the clock's `monotonic_s`."""
+
+    mlflow: MlflowClient
+    clock: Clock
+    end_s: float
+
+    def client(self) -> MlflowClient:
+        """The client, for one call, which over HTTP will wait no longer than the time that is left.
+
+        Raises OutOfTime.
+        """
+        left_s = self.end_s - self.clock.monotonic_s()
+        if left_s <= 0:
+            raise OutOfTime
+        os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(min(HTTP_TIMEOUT_S, ceil(left_s)))
+        return self.mlflow
+
+
+@dataclass
+class Memory:
+    """What this process knows of MLflow's side.
+
+    `shown`, `refused`: trial number to the digest of what its run shows, of what MLflow would not take.
+    `sent`: files that arrived (run, digest, name), so that a slow connection gets on instead of starting again.
+    """
+
+    experiment_id: str = ""
+    is_loaded: bool = False
+    page: str = ""
+    shown: dict[int, str] = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)
+    num_written: int = 0
+    sent: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def stale(self, views: Sequence[RunView]) -> list[RunView]:
+        """The trials whose run is missing or differs; one that a user deleted is neither."""
+        return [view for view in views if self.shown.get(view.trial.number) not in (view.digest, DELETED)]
+
+
+class Source(Protocol):
+    """What a writer needs of a study: its name, and its trials' artifacts."""
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+
+    def artifact(self, trial_number: int, name: str) -> bytes:
+        """The bytes of an artifact. Raises KeyError when it is gone."""
+
+
+@dataclass
+class Writer:
+    """One sync of one study. Its methods raise OutOfTime and whatever MLflow raises; all may be called again."""
+
+    calls: Calls
+    memory: Memory
+    study: Source
+
+    def load(self, artifact_root: str | None) -> None:
+        """Find or make the experiment, and learn from one search what its runs show. Once per process.
+
+        Raises PlaceUnusable when a user deleted the experiment.
+        """
+        if self.memory.is_loaded:
+            return
+        experiment = self.calls.client().get_experiment_by_name(self.study.name)
+        if experiment is None:
+            made = self.calls.client().create_experiment(self.study.name, artifact_location=artifact_root)
+            self.memory.experiment_id = made
+        elif experiment.lifecycle_stage != "active":
+            raise PlaceUnusable(
+                f"the experiment {self.study.name!r} was deleted; restore it there or name the study differently"
+            )
+        else:
+            self.memory.experiment_id = experiment.experiment_id
+            self.memory.page = experiment.tags.get(TAG_PAGE, "")
+        runs: dict[str, list[Run]] = {}
+        for run in self._search(f"tags.`{TAG_STUDY}` = '{self.study.name}'"):
+            runs.setdefault(run.data.tags.get(TAG_TRIAL, ""), []).append(run)
+        shown = {trial: _shown(found) for trial, found in runs.items() if trial.isdecimal()}
+        self.memory.shown = {int(trial): what for trial, what in shown.items() if what}
+        self.memory.is_loaded = True
+
+    def write(self, views: Sequence[RunView]) -> str:
+        """Bring every stale run up to date; what MLflow refused first, in one line, or "".
+
+        A refusal is remembered and does not hold up the other trials.
+        """
+        from mlflow.exceptions import MlflowException  # noqa: TID251
+
+        refusal = ""
+        for view in self.memory.stale(views):
+            number = view.trial.number
+            if self.memory.refused.get(number) == view.digest:
+                continue
+            try:
+                self.memory.shown[number] = self._write_run(view)
+                self.memory.num_written += 1
+            except (MlflowException, ImportError) as error:
+                if isinstance(error, MlflowException) and error.error_code not in _REFUSALS:
+                    raise
+                self.memory.refused[number] = view.digest
+                refusal = refusal or f"trial {number} was refused: {one_line(error)}"
+        return refusal
+
+    def write_page(self, tags: Mapping[str, str]) -> None:
+        """Describe the experiment, when that differs from what was last written there."""
+        if self.memory.page != tags[TAG_PAGE]:
+            for name, value in tags.items():
+                self.calls.client().set_experiment_tag(self.memory.experiment_id, name, value)
+            self.memory.page = tags[TAG_PAGE]
+
+    def _search(self, filter_string: str) -> list[Run]:
+        found: list[Run] = []
+        token: str | None = None
+        while True:
+            page = self.calls.client().search_runs(
+                [self.memory.experiment_id], filter_string, run_view_type=_ALL, max_results=1000, page_token=token
+            )
+            found += page
+            token = page.token
+            if not token:
+                return found
+
+    def _write_run(self, view: RunView) -> str:
+        """What the run shows in the end: the view's digest, or that a user deleted it."""
+        run = self._find(view)
+        if run is None:
+            tags = {TAG_STUDY: self.study.name, TAG_TRIAL: str(view.trial.number)}
+            run = self.calls.client().create_run(self.memory.experiment_id, view.start_ms, tags, view.name)
+        elif run.info.lifecycle_stage != "active":
+            return DELETED
+        run_id = run.info.run_id
+        for name in FAILURE_TAGS if TAG_FAILURE in run.data.tags else ():
+            if name in run.data.tags and name not in view.tags:
+                self.calls.client().delete_tag(run_id, name)
+        self._log(run_id, view)
+        if run.data.tags.get(TAG_FILES) != view.files_digest:
+            self._upload(run_id, view)
+        self.calls.client().set_terminated(run_id, view.status, view.end_ms)
+        self._tag(run_id, {TAG_FILES: view.files_digest, TAG_SYNCED: view.digest})
+        return view.digest
+
+    def _find(self, view: RunView) -> Run | None:
+        """The trial's one run, if it has one. All others of the trial, and one that cannot become the view, go.
+
+        Two arise when "create run" reached a server that answered too late.
+        """
+        trial = f"tags.`{TAG_STUDY}` = '{self.study.name}' AND tags.`{TAG_TRIAL}` = '{view.trial.number}'"
+        runs = self._search(trial)
+        active = [run for run in runs if run.info.lifecycle_stage == "active"]
+        usable = [run for run in active if _is_usable(run, view)]
+        kept = min(usable, key=_age, default=None)
+        for run in active:
+            if run is not kept:
+                self._tag(run.info.run_id, {TAG_RETIRED: "duplicate" if kept else "superseded"})
+                self.calls.client().delete_run(run.info.run_id)
+        deleted_by_user = [run for run in runs if run not in active and TAG_RETIRED not in run.data.tags]
+        return kept if active or not deleted_by_user else deleted_by_user[0]
+
+    def _log(self, run_id: str, view: RunView) -> None:
+        """In batches: MLflow takes 1,000 metrics, 100 parameters and 100 tags at once, 1,000 things in all."""
+        from mlflow.entities import Metric, Param, RunTag  # noqa: TID251
+
+        metrics = [Metric(p.name, p.value, p.timestamp_ms, p.step) for p in view.points]
+        params = [Param(name, value) for name, value in view.params.items()]
+        tags = [RunTag(name, value) for name, value in view.tags.items()]
+        while metrics or params or tags:
+            self.calls.client().log_batch(run_id, metrics[:800], params[:90], tags[:90], synchronous=True)
+            metrics, params, tags = metrics[800:], params[90:], tags[90:]
+
+    def _tag(self, run_id: str, tags: Mapping[str, str]) -> None:
+        from mlflow.entities import RunTag  # noqa: TID251
+
+        self.calls.client().log_batch(run_id, tags=[RunTag(k, v) for k, v in tags.items()], synchronous=True)
+
+    def _upload(self, run_id: str, view: RunView) -> None:
+        files = view.files(lambda name: self.study.artifact(view.trial.number, name))
+        with tempfile.TemporaryDirectory(prefix="specsweep-") as folder:
+            for name, content in files.items():
+                mark = (run_id, view.files_digest, name)
+                if mark in self.memory.sent:
+                    continue
+                path = Path(folder, name)
+                path.write_bytes(content)
+                self.calls.client().log_artifact(run_id, str(path))
+                self.memory.sent.add(mark)
+
+
+_ALL = 3  # ViewType.ALL, which is not worth loading MLflow for; also finds what a user deleted
+
+
+def _shown(runs: Sequence[Run]) -> str:
+    """What a trial's runs show: the digest of the only one, or that it was deleted; "" when that needs a look."""
+    alive = [run for run in runs if run.info.lifecycle_stage == "active"]
+    if not alive:
+        return DELETED if any(TAG_RETIRED not in run.data.tags for run in runs) else ""
+    tags = alive[0].data.tags
+    return tags.get(TAG_SYNCED, "") if len(alive) == 1 and TAG_RETIRED not in tags else ""
+
+
+def _is_usable(run: Run, view: RunView) -> bool:
+    return TAG_RETIRED not in run.data.tags and not view.contradicts(run.data.params, run.data.metrics)
+
+
+def _age(run: Run) -> tuple[bool, str]:
+    """Sort key: the run that was completed first, as far as can be told (all start when the trial did)."""
+    return (TAG_SYNCED not in run.data.tags, run.info.run_id)

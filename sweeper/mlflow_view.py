@@ -1,0 +1,244 @@
+"""What a trial looks like in MLflow: its run's name, tags, parameters and metrics. Pure data and functions."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from sweeper.metrics import METRICS
+from sweeper.mlflow_files import TABLE_TAG, ArtifactReader, Secrets, has_table, run_files, secrets_of
+from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
+from sweeper.spec import FlagValue, ServerConfig, digest
+
+LAYOUT = 1
+"""Part of every digest: raise it when this file changes what a run holds, and old runs are brought up to date."""
+
+TAG_STUDY = "specsweep.study"
+TAG_TRIAL = "specsweep.trial"
+TAG_STATE = "specsweep.state"
+TAG_PURPOSE = "specsweep.purpose"
+TAG_KEY = "specsweep.key"
+TAG_FAILURE = "specsweep.failure"
+TAG_WHY = "specsweep.why"
+TAG_NOTE = "mlflow.note.content"
+FAILURE_TAGS = (TAG_FAILURE, TAG_WHY, TAG_NOTE)
+
+REPEAT_SERIES = "repeat_output_throughput"
+MAX_VALUE_LENGTH = 500
+MAX_NAME_LENGTH = 120
+
+
+@dataclass(frozen=True)
+class Point:
+    """One metric value as MLflow stores it. Equal points are stored once, so that a replay adds nothing."""
+
+    name: str
+    value: float
+    timestamp_ms: int
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class RunView:
+    """Everything a run shows, apart from the artifacts' bytes.
+
+    `digest` is equal for equal content; `files_digest` likewise, for the run's files alone. Without a
+    launch there are no times: `start_ms` and `end_ms` are None.
+    """
+
+    trial: TrialRecord
+    name: str
+    start_ms: int | None
+    end_ms: int | None
+    status: str
+    tags: Mapping[str, str]
+    params: Mapping[str, str]
+    points: tuple[Point, ...]
+    digest: str
+    files_digest: str
+
+    def files(self, read: ArtifactReader) -> dict[str, bytes]:
+        """The run's files by name; `read` gives an artifact of the trial or raises KeyError."""
+        return run_files(self.trial, read)
+
+    def contradicts(self, params: Mapping[str, str], metrics: Mapping[str, float]) -> bool:
+        """Whether a run that holds these can never become this one: MLflow forgets no parameter and no metric."""
+        ours = {point.name for point in self.points}
+        theirs = {name for name in metrics if name in _METRIC_NAMES} - ours
+        return bool(theirs) or any(self.params.get(name) != value for name, value in params.items())
+
+
+_METRIC_NAMES = {*METRICS, *(metric.mlflow_alias for metric in METRICS.values()), REPEAT_SERIES} - {""}
+
+
+def run_view(study: str, trial: TrialRecord, baseline: TrialRecord | None, objective: str) -> RunView:
+    """The run of one finished trial of `study`; its speedup is that of `objective` over `baseline`."""
+    launches = trial.launches
+    secrets = secrets_of(trial)
+    tags = run_tags(study, trial)
+    params = run_params(trial.canonical, secrets)
+    points = run_points(trial, baseline, objective)
+    times = (_ms(launches[0].started_at), _ms(launches[-1].ended_at)) if launches else (None, None)
+    files_digest = digest([LAYOUT, trial.model_dump(mode="json")])[:16]
+    content = [LAYOUT, files_digest, tags, params, [vars(point) for point in points]]
+    return RunView(
+        trial=trial,
+        name=run_name(trial, baseline),
+        start_ms=times[0],
+        end_ms=times[1],
+        status="FINISHED" if trial.state is TrialState.COMPLETE else "FAILED",
+        tags=tags,
+        params=params,
+        points=points,
+        digest=digest(content)[:16],
+        files_digest=files_digest,
+    )
+
+
+def run_name(trial: TrialRecord, baseline: TrialRecord | None) -> str:
+    """`trial 7 · ngram-simple n3 m4`: what differs from the baseline, in as few words as tell it."""
+    if trial.is_baseline:
+        return "trial 0 · baseline"
+    before = _settings(baseline.canonical) if baseline else {}
+    after = _settings(trial.canonical)
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    gone = [f"no {name}" for name in before if name not in after]
+    words = Counter(_last_word(name) for name in changed)
+    texts = [_short(value) for value in changed.values() if isinstance(value, str)]
+    numbers = [
+        _number_label(name, value, words[_last_word(name)] > 1)
+        for name, value in changed.items()
+        if not isinstance(value, str)
+    ]
+    summary = " ".join([*texts, *numbers, *gone]) or "as the baseline"
+    return cut(f"trial {trial.number} · {summary}", MAX_NAME_LENGTH)
+
+
+def _settings(config: ServerConfig) -> dict[str, FlagValue]:
+    return {**config.flags, **{f"env.{name}": f"{name}={value}" for name, value in config.env.items()}}
+
+
+def _last_word(name: str) -> str:
+    return re.split(r"[_-]", name)[-1]
+
+
+def _short(value: str) -> str:
+    return PurePosixPath(value).name or value
+
+
+def _number_label(name: str, value: float, ambiguous: bool) -> str:
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    label = "_".join(re.split(r"[_-]", name)[-2:]) if ambiguous else _last_word(name)
+    return f"{label}{value}"
+
+
+def run_tags(study: str, trial: TrialRecord) -> dict[str, str]:
+    """Who the run is, how it ended and, if it failed, why (the evidence in the run's description)."""
+    secrets = secrets_of(trial)
+    purposes: Sequence[Purpose] = list(dict.fromkeys(launch.purpose for launch in trial.launches))
+    tags = {
+        TAG_STUDY: study,
+        TAG_TRIAL: str(trial.number),
+        TAG_STATE: trial.state.value,
+        TAG_PURPOSE: ", ".join(purpose.value for purpose in purposes),
+        TAG_KEY: trial.key,
+        "mlflow.source.name": "specsweep",
+        "mlflow.loggedArtifacts": TABLE_TAG if has_table(trial) else "",
+    }
+    if failure := trial.failure:
+        evidence = "\n".join(cut(secrets.hide(line), MAX_VALUE_LENGTH) for line in failure.evidence)
+        tags[TAG_FAILURE] = failure.kind.value
+        tags[TAG_WHY] = cut(secrets.hide(failure.message), MAX_VALUE_LENGTH)
+        tags[TAG_NOTE] = cut(f"**{failure.kind.value}**: {tags[TAG_WHY]}\n\n{_code_block(evidence)}", 5000)
+    return {name: value for name, value in tags.items() if value}
+
+
+def _code_block(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def run_params(config: ServerConfig, hidden: Secrets) -> dict[str, str]:
+    """The configuration under names MLflow accepts: flags under their own, environment variables as `env.NAME`.
+
+    Values longer than 500 characters are cut, and end with an ellipsis (MLflow would cut at 6,000, silently).
+    """
+    named = [*sorted(config.flags.items()), *((f"env.{k}", v) for k, v in sorted(config.env.items()))]
+    params: dict[str, str] = {}
+    for name, value in named:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        legal = legal_name(name)
+        if legal in params:
+            legal = f"{legal}_{digest(name)[:6]}"
+        params[legal] = cut(hidden.hide(text), MAX_VALUE_LENGTH)
+    return params
+
+
+def legal_name(name: str) -> str:
+    """`name` with what MLflow refuses in names replaced by `_`, at most 200 characters."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")[:200] or "_"
+
+
+def run_points(trial: TrialRecord, baseline: TrialRecord | None, objective: str) -> tuple[Point, ...]:
+    """Means over the measured launches as single-step metrics, and the repeats as a series of another name.
+
+    A trial that is not complete has the times of its phases and nothing that could be ranked. The times
+    are those of the records, so that a replay stores nothing twice; of two values under one name and step MLflow
+    shows the one with the later time, which is that of the newest launch.
+    """
+    launches = trial.measured or trial.launches
+    if not launches:
+        return ()
+    at_ms = _ms(launches[-1].ended_at)
+    means = _phase_means(launches)
+    if trial.state is TrialState.COMPLETE:
+        means |= {name: mean for name in METRICS if (mean := trial.mean(name)) is not None}
+    points = [_point(name, value, at_ms) for name, value in sorted(means.items())]
+    alias = [
+        Point(METRICS[point.name].mlflow_alias, point.value, at_ms)
+        for point in points
+        if METRICS[point.name].mlflow_alias
+    ]
+    speedup = _speedup(means.get(objective), at_ms, baseline, objective)
+    return (*points, *alias, *speedup, *_repeats(trial))
+
+
+def _phase_means(launches: Sequence[LaunchRecord]) -> dict[str, float]:
+    durations: dict[str, list[float]] = {}
+    for phase in (phase for launch in launches for phase in launch.phases):
+        durations.setdefault(f"{phase.name}_s", []).append(phase.duration_s)
+    return {name: sum(values) / len(values) for name, values in durations.items() if name in METRICS}
+
+
+def _speedup(value: float | None, at_ms: int, baseline: TrialRecord | None, objective: str) -> tuple[Point, ...]:
+    base = baseline.mean(objective) if baseline else None
+    if value is None or not baseline or not base:
+        return ()
+    return (_point("speedup", value / base, max(at_ms, _ms(baseline.measured[-1].ended_at))),)
+
+
+def _repeats(trial: TrialRecord) -> list[Point]:
+    if trial.state is not TrialState.COMPLETE:
+        return []
+    repeats = [(launch, value) for launch in trial.measured for value in launch.repeat_throughputs]
+    return [
+        Point(REPEAT_SERIES, round(value, 2), _ms(launch.ended_at), step)
+        for step, (launch, value) in enumerate(repeats, start=1)
+    ]
+
+
+def _point(name: str, value: float, at_ms: int) -> Point:
+    return Point(name, round(value, METRICS[name].digits + 1), at_ms)
+
+
+def cut(text: str, length: int) -> str:
+    """`text`, at most `length` characters long; an ellipsis shows that something is missing."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _ms(moment: datetime.datetime) -> int:
+    return round(moment.timestamp() * 1000)

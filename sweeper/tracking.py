@@ -1,0 +1,210 @@
+"""MLflow, behind one door: a view of the study that can be rebuilt at any time and never holds up the sweep.
+
+Every finished trial is one run. A run is found by its tags, created only when there is none, replayed, and marked
+last with the digest of what it shows; so a sync that dies anywhere is completed by the next one, and a trial that
+has not changed costs nothing. A run that a user deleted stays deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from launchers.clock import Clock
+from sweeper.mlflow_page import page_tags, view_fragment
+from sweeper.mlflow_place import (
+    Place,
+    PlaceUnusable,
+    check_database,
+    mask,
+    one_line,
+    place_of,
+    ui_address,
+    ui_argv,
+    ui_env,
+)
+from sweeper.mlflow_runs import HTTP_TIMEOUT_S, Calls, Memory, OutOfTime, Writer
+from sweeper.mlflow_view import RunView, run_view
+from sweeper.records import TrialRecord, TrialState
+from sweeper.spec import TrackingSpec
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+RETRY_AFTER_S = 30.0
+_SETTINGS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_LOGGING_LEVEL": "ERROR",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    # The client's own retries are off: a repeated "create run" makes two, and the next sync is our retry.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+}
+
+
+class StudyView(Protocol):
+    """What the view is drawn from."""
+
+    @property
+    def name(self) -> str:
+        """The study's name; the experiment gets the same."""
+
+    @property
+    def objective(self) -> str:
+        """The metric (a name in METRICS) that the study ranks on."""
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What all trials have in common: engine version, model, host, workload, ..."""
+
+    def trials(self) -> Sequence[TrialRecord]:
+        """All trials so far; those that still run are not shown."""
+
+    def artifact(self, trial_number: int, name: str) -> bytes:
+        """The bytes of an artifact named in `TrialRecord.artifacts`. Raises KeyError when it is gone."""
+
+    def verdict_text(self) -> str | None:
+        """The verdict in words, once there is one."""
+
+
+@dataclass(frozen=True)
+class SyncReport:
+    """How a sync went. `num_written`: runs brought up to date now; `num_behind`: finished trials not yet shown.
+
+    `error` is one line, without credentials; empty when all went well or only time ran out.
+    """
+
+    num_written: int = 0
+    num_behind: int = 0
+    error: str = ""
+    is_off: bool = False
+
+
+class Tracker:
+    """Keeps MLflow in step with a study. One per process: MLflow's settings are made in `os.environ`."""
+
+    def __init__(self, spec: TrackingSpec, clock: Clock) -> None:
+        self._spec = spec
+        self._clock = clock
+        self._client: MlflowClient | None = None
+        self._memory = Memory()
+        self._retry_at_s = float("-inf")
+        self._error = ""
+
+    def sync(self, study: StudyView, deadline_s: float | None = None) -> SyncReport:
+        """Bring MLflow up to date with `study`. Never raises because of MLflow.
+
+        Takes about `spec.sync_s` seconds at most (the first call also loads MLflow, some seconds more); what is
+        left is done next time. After an error nothing is tried for 30 seconds, except when `deadline_s` is given:
+        who grants time wants a try, also of what MLflow refused before.
+        """
+        if not self._spec.uri:
+            return SyncReport(is_off=True)
+        views = _finished(study)
+        if deadline_s is not None:
+            self._memory.refused.clear()
+        elif self._clock.monotonic_s() < self._retry_at_s:
+            return SyncReport(num_behind=len(self._memory.stale(views)), error=self._error)
+        budget_s = self._spec.sync_s if deadline_s is None else deadline_s
+        num_written = self._try(study, views, budget_s)
+        return SyncReport(num_written, len(self._memory.stale(views)), self._error)
+
+    def view_url(self, base: str) -> str:
+        """The address of the study's run list on the MLflow page `base`; the page itself before the first sync."""
+        known = self._memory.experiment_id
+        return f"{base.rstrip('/')}/{view_fragment(known) if known else ''}"
+
+    def _try(self, study: StudyView, views: Sequence[RunView], budget_s: float) -> int:
+        """How many runs were written. Sets the error and, after one, the moment of the next try."""
+        errors = _load()
+        memory = self._memory
+        num_before = memory.num_written
+        self._error = ""
+        try:
+            place = place_of(self._spec)
+            self._client = self._client or _open(place)
+            writer = Writer(Calls(self._client, self._clock, self._clock.monotonic_s() + budget_s), memory, study)
+            writer.load(place.artifact_root)
+            self._error = writer.write(views)
+            writer.write_page(page_tags(study.objective, study.facts, study.verdict_text(), views))
+        except OutOfTime:
+            pass
+        except errors as error:
+            # What we knew may be wrong now (another database, a deleted experiment): look again next time.
+            self._memory = Memory(experiment_id=memory.experiment_id, refused=memory.refused, sent=memory.sent)
+            self._retry_at_s = self._clock.monotonic_s() + RETRY_AFTER_S
+            self._error = f"{mask(self._spec.uri)}: {one_line(error)}"
+        return memory.num_written - num_before
+
+
+def become_ui(spec: TrackingSpec, study: str, host: str, port: int) -> None:
+    """Say where the page of `study` is, and become the MLflow server that shows it (does not return).
+
+    When `spec` names a server, that one shows it and this returns. Raises PlaceUnusable.
+    """
+    argv = ui_argv(spec, host, port)
+    experiment_id = _experiment_id(place_of(spec), study)
+    address = f"{ui_address(spec, host, port)}/{view_fragment(experiment_id) if experiment_id else ''}"
+    sys.stdout.write(f"{address}\n")
+    sys.stdout.flush()
+    if argv:
+        os.execve(argv[0], argv, {**os.environ, **ui_env(spec)})
+
+
+def _finished(study: StudyView) -> list[RunView]:
+    trials = study.trials()
+    baseline = next((trial for trial in trials if trial.is_baseline), None)
+    finished = [trial for trial in trials if trial.state is not TrialState.RUNNING]
+    return [run_view(study.name, trial, baseline, study.objective) for trial in finished]
+
+
+def _load() -> tuple[type[Exception], ...]:
+    """Load MLflow, with settings that suit a sweep; what it, its database and its connections may raise.
+
+    It takes seconds and 200 MB, so it is not loaded before it is needed.
+    """
+    os.environ.update(_SETTINGS)
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return MlflowException, SQLAlchemyError, sqlite3.Error, OSError, PlaceUnusable
+
+
+def _experiment_id(place: Place, study: str) -> str:
+    """The number of the study's experiment; "" when MLflow does not answer or does not know it."""
+    errors = _load()
+    os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(HTTP_TIMEOUT_S)
+    try:
+        experiment = _open(place).get_experiment_by_name(study)
+    except errors:
+        return ""
+    return experiment.experiment_id if experiment else ""
+
+
+def _open(place: Place) -> MlflowClient:
+    """A client for the store; an SQLite database is made if it is missing. Raises what `sync` reports."""
+    from mlflow import MlflowClient
+
+    if place.database:
+        if not place.database.exists():
+            _make_database(place.database, place.artifact_root or "")
+        check_database(place.database)
+    return MlflowClient(tracking_uri=place.uri)
+
+
+def _make_database(database: Path, artifact_root: str) -> None:
+    """Make the file aside and move it into place: MLflow cannot repair tables that a kill left half made."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    database.parent.mkdir(parents=True, exist_ok=True)
+    aside = database.with_name(f"{database.name}.new")
+    for leftover in (aside, aside.with_name(f"{aside.name}-journal")):
+        leftover.unlink(missing_ok=True)
+    store = SqlAlchemyStore(f"sqlite:///{aside}", artifact_root)  # type: ignore[no-untyped-call]
+    store.engine.dispose()
+    aside.replace(database)
