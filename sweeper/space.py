@@ -51,6 +51,15 @@ def contains(domain: Domain, value: FlagValue) -> bool:
     return value in (domain_values(domain) or ())
 
 
+def describe(domain: Domain) -> str:
+    """The domain as a person reads it: `2, 3, 4` or `1 to 9, step 2` or `0.001 to 1 (log)`."""
+    if isinstance(domain, Choice):
+        return ", ".join(str(value) for value in domain.values)
+    if isinstance(domain, IntRange):
+        return f"{domain.low} to {domain.high}" + (f", step {domain.step}" if domain.step > 1 else "")
+    return f"{domain.low:g} to {domain.high:g}" + (" (log)" if domain.log else "")
+
+
 def grid(space: SpaceSpec) -> Iterator[dict[str, FlagValue]]:
     """All combinations of a discrete space, the last parameter varying fastest; each once.
 

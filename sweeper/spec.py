@@ -48,7 +48,7 @@ def digest(data: object) -> str:
 def _once(values: tuple[FlagValue, ...]) -> tuple[FlagValue, ...]:
     """`values`. Raises ValueError when one is repeated; 1, 1.0 and True are one: Optuna compares with ==."""
     if twice := [value for value, times in Counter(values).items() if times > 1]:
-        raise ValueError(f"each once, but {twice[0]!r} is there more than once")
+        raise ValueError(f"each may appear once, but {twice[0]!r} appears again")
     return values
 
 

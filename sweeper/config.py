@@ -1,0 +1,247 @@
+"""The configuration: `conf/` and the user's own files, composed by Hydra, overridden, checked by the schema.
+
+The only door to Hydra and OmegaConf. Hydra composes the groups; overrides of single values are applied here, one
+by one, so that wrong names reach the schema too and all mistakes are reported together.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from hydra import initialize_config_module
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, QuotedString, RangeSweep, ValueType
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from sweeper.config_files import YamlError, trap_mistakes, yaml_mistake
+from sweeper.config_mistakes import cannot_resolve, one_line, shown, valid_names
+from sweeper.config_overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
+from sweeper.config_schema import to_spec
+from sweeper.config_sweeps import Sweep
+from sweeper.errors import ConfigError
+from sweeper.spec import SweepSpec
+
+_LIBRARY_ERRORS = (HydraException, OmegaConfBaseException, OSError, ValueError, TypeError, RecursionError)
+"""What Hydra and OmegaConf raise at files and values that make no sense (tried: tests/config)."""
+
+_HOME_PATHS = (("study", "dir"), ("host", "state_dir"), ("model", "path"))
+"""Where a leading ~ means the home directory: no shell expands it behind an equals sign."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A checked configuration, and the option that was chosen of each group."""
+
+    spec: SweepSpec
+    groups: Mapping[str, str]
+
+
+def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
+    """Compose, override and check. Files in `config_dir` go before the packaged ones of the same name.
+
+    Raises ConfigError with every mistake that was found. Writes nothing and logs nothing.
+    """
+    if config_dir is not None and not config_dir.is_dir():
+        raise ConfigError([f"--config-dir: {shown(str(config_dir))} is not a directory"])
+    _register_resolvers()
+    loader = _loader(config_dir)
+    asked, mistakes = _parsed(overrides)
+    unknown = _unknown_options(asked, loader)
+    mistakes += unknown.values()
+    try:
+        config = _composed(loader, [a.text for a in asked if a.key in GROUPS and a.key not in unknown], config_dir)
+        groups = {name: str(option) for name, option in config.hydra.runtime.choices.items() if name in GROUPS}
+        spec = _spec(config, [a for a in asked if a.key not in GROUPS])
+    except ConfigError as error:
+        raise ConfigError([*mistakes, *without_groups(error.mistakes, unknown)]) from None
+    if mistakes:
+        raise ConfigError(mistakes)
+    return Loaded(spec, groups)
+
+
+def _parsed(overrides: Sequence[str]) -> tuple[list[Asked], list[str]]:
+    """The overrides, read, and a line for each that cannot be meant."""
+    asked: list[Asked] = []
+    mistakes: list[str] = []
+    for text in overrides:
+        try:
+            override = _parser().parse_override(text)
+        except HydraException:
+            mistakes.append(unreadable(text))
+            continue
+        sweep: Literal["", "list", "call"] = "call" if override.is_sweep_override() else ""
+        one = Asked(
+            text=text,
+            key=override.key_or_group,
+            value=override.get_value_string() if sweep else override.value(),
+            delete=override.is_delete(),
+            add=override.is_add() or override.is_force_add(),
+            sweep="list" if override.value_type is ValueType.SIMPLE_CHOICE_SWEEP else sweep,
+            package=override.package or "",
+        )
+        if reason := refusal(one):
+            mistakes.append(reason)
+        else:
+            asked.append(one)
+    return asked, mistakes
+
+
+def read_sweep(text: str) -> Sweep | str:
+    """Text in Hydra's syntax: a sweep, or plain text. Raises ValueError for a sweep that is written wrongly."""
+    try:
+        override = _parser().parse_override(f"x={text}")
+    except HydraException:
+        if reason := sweep_mistake(text):
+            raise ValueError(reason) from None
+        return text
+    value = override.value()
+    if isinstance(value, ChoiceSweep):
+        values = (item.text if isinstance(item, QuotedString) else item for item in value.list)
+        return Sweep("choice", tuple(values), frozenset(value.tags))
+    if isinstance(value, RangeSweep):
+        return Sweep("range", (value.start, value.stop, value.step), frozenset(value.tags))
+    if isinstance(value, IntervalSweep):
+        return Sweep("interval", (value.start, value.end), frozenset(value.tags))
+    if override.is_sweep_override():
+        raise ValueError(sweep_mistake(text))
+    return value if isinstance(value, str) else text
+
+
+@cache
+def _parser() -> OverridesParser:
+    return OverridesParser.create()
+
+
+def _register_resolvers() -> None:
+    OmegaConf.register_new_resolver("specsweep.python", lambda: sys.executable, replace=True)
+    OmegaConf.register_new_resolver("specsweep.state_dir", _state_dir, replace=True)
+
+
+def _state_dir() -> str:
+    """Where programs keep state that should survive (XDG base directories 0.8: a relative path is ignored)."""
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return str((base if base.is_absolute() else Path.home() / ".local" / "state") / "specsweep")
+
+
+def _loader(config_dir: Path | None) -> ConfigLoader:
+    """Hydra's loader for `conf`, with `config_dir` before it (hydra.searchpath could only add it behind)."""
+    with initialize_config_module("conf", version_base="1.3"):
+        search_path = GlobalHydra.instance().config_loader().get_search_path()
+    if config_dir is not None:
+        search_path.prepend(provider="--config-dir", path=f"file://{config_dir.resolve()}", anchor="main")
+    return ConfigLoaderImpl(search_path)
+
+
+def _unknown_options(asked: Sequence[Asked], loader: ConfigLoader) -> dict[str, str]:
+    """A line for each group of which an option was chosen that does not exist."""
+    unknown: dict[str, str] = {}
+    for one in asked:
+        if one.key in GROUPS:
+            options = loader.get_group_options(one.key)
+            if str(one.value) not in options:
+                unknown[one.key] = f"{one.key}: {shown(one.value)} is no option; {valid_names(one.value, options)}"
+    return unknown
+
+
+def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) -> DictConfig:
+    """The chosen files, merged. Raises ConfigError for what is wrong in them as files."""
+    traps: list[str] = []
+    try:
+        for default in loader.compute_defaults_list("config", groups, RunMode.RUN).defaults:
+            file = (config_dir or Path()) / f"{default.config_path}.yaml"
+            if config_dir is not None and file.is_file():
+                traps += trap_mistakes(file)
+        config = loader.load_configuration("config", groups, RunMode.RUN, from_shell=False)
+    except YamlError as error:
+        raise ConfigError([*traps, yaml_mistake(error)]) from None
+    except _LIBRARY_ERRORS as error:
+        where = f" (in {config_dir})" if config_dir else ""
+        text = one_line(str(error).partition("Config search path")[0])
+        raise ConfigError([*traps, f"the files cannot be combined{where}: {text}"]) from None
+    if traps:
+        raise ConfigError(traps)
+    OmegaConf.set_struct(config, False)
+    return config
+
+
+def _spec(config: DictConfig, asked: Sequence[Asked]) -> SweepSpec:
+    """The composed configuration, overridden and checked. Raises ConfigError with all mistakes."""
+    before = _resolved(config, "", {}).get("space")
+    told = {line: line for one in asked for line in _apply(config, one)}
+    _expand_home(config)
+    data = _resolved(config, "", told)
+    if "preset" in data:
+        told["preset"] = "preset: the file of the chosen preset must begin with the line `# @package _global_`"
+    space = data.get("space")
+    for one in asked:
+        flag = one.key.removeprefix("engine.flags.")
+        if not one.delete and flag != one.key and isinstance(space, dict) and flag in space:
+            instead = f"space.{flag}={one.value_text}"
+            told[one.text] = f"{one.text}: has no effect: the space decides on {flag}; to fix it, write {instead}"
+    return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told)
+
+
+def _apply(config: DictConfig, asked: Asked) -> list[str]:
+    """Set or remove one value in `config`; what stands in the way."""
+    parent, _, name = asked.key.rpartition(".")
+    try:
+        if not asked.delete:
+            OmegaConf.update(config, asked.key, asked.value, merge=True, force_add=True)
+            return []
+        node = OmegaConf.select(config, parent) if parent else config
+        if not isinstance(node, DictConfig) or name not in node:
+            names = [str(key) for key in node] if isinstance(node, DictConfig) else []
+            return [f"{asked.text}: there is no {asked.key} to remove; {valid_names(name, names)}"]
+        del node[name]
+        conditions = OmegaConf.select(config, "space.when")
+        if parent in ("space", "space.env") and isinstance(conditions, DictConfig):
+            conditions.pop(name, None)
+    except _LIBRARY_ERRORS as error:
+        return [f"{asked.text}: cannot be applied: {one_line(str(error).partition('full_key:')[0])}"]
+    return []
+
+
+def _resolved(node: DictConfig | ListConfig, path: str, told: dict[str, str]) -> dict[str, object]:
+    """The entries as plain data, resolved, without Hydra's own; a list's entries under their index.
+
+    What cannot be resolved is left out, with a line in `told` under its path.
+    """
+    result: dict[str, object] = {}
+    entries: Any = node
+    for key in node if isinstance(node, DictConfig) else range(len(node)):
+        name = key if isinstance(key, str) else repr(key)
+        place = f"{path}.{name}" if path else name
+        try:
+            if OmegaConf.is_missing(node, key):
+                told[place] = f"{place}: is missing; give it: {place}=VALUE"
+            elif place != "hydra":
+                result[name] = _plain(entries[key], place, told)
+        except _LIBRARY_ERRORS as error:
+            told[place] = cannot_resolve(place, str(error))
+    return result
+
+
+def _plain(value: object, path: str, told: dict[str, str]) -> object:
+    if isinstance(value, DictConfig):
+        return _resolved(value, path, told)
+    return list(_resolved(value, path, told).values()) if isinstance(value, ListConfig) else value
+
+
+def _expand_home(config: DictConfig) -> None:
+    raw: Any = OmegaConf.to_container(config, resolve=False)
+    for group, name in _HOME_PATHS:
+        value = raw[group].get(name) if isinstance(raw.get(group), dict) else None
+        if isinstance(value, str) and value.startswith("~/"):
+            config[group][name] = str(Path(value).expanduser())

@@ -1,0 +1,64 @@
+"""YAML files of the user's own: what is wrong in them, with file and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml  # type: ignore[import-untyped]
+
+from sweeper.config_mistakes import one_line
+
+YamlError: type[Exception] = yaml.YAMLError
+"""What reading a file with wrong YAML raises."""
+
+_OCTAL = re.compile(r"[-+]?0[0-9_]+")
+
+
+def yaml_mistake(error: Exception) -> str:
+    """A `YamlError` on one line, beginning with file and line where they are known."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return one_line(str(error))
+    mark = error.problem_mark or error.context_mark
+    where = f"{mark.name}:{mark.line + 1}: " if mark else ""
+    return one_line(f"{where}not valid YAML: {error.problem or error.context}")
+
+
+def trap_mistakes(path: Path) -> list[str]:
+    """Words and numbers without quotes that YAML reads as something else, in a file that is valid YAML.
+
+    YAML 1.1 reads `off` and `no` as false, `010` as 8 and `1:30` as 90. Raises `YamlError`.
+    """
+    root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    return [
+        f"{path}:{node.start_mark.line + 1}: {node.value} without quotes is read as {_read(node.value)}; "
+        f"write '{node.value}' in quotes to mean the text, or {_read(node.value)}"
+        for node in _scalars(root, set())
+        if node.style is None and _is_trap(node)
+    ]
+
+
+def _is_trap(node: yaml.Node) -> bool:
+    kind = node.tag.rpartition(":")[2]
+    if kind == "bool":
+        return node.value.lower() not in ("true", "false")
+    return kind in ("int", "float") and (":" in node.value or bool(_OCTAL.fullmatch(node.value)))
+
+
+def _read(text: str) -> str:
+    value = yaml.safe_load(text)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _scalars(node: yaml.Node, seen: set[int]) -> Iterator[yaml.ScalarNode]:
+    """All scalars below a node, keys included, each once (an alias may point back)."""
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+        return
+    for child in node.value:
+        for part in child if isinstance(child, tuple) else (child,):
+            yield from _scalars(part, seen)

@@ -1,0 +1,138 @@
+"""How a mistake in the configuration is worded: dotted path, the value, what would be right, valid names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from sweeper.spec import SweepSpec
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_MAX_SHOWN = 60
+_MAX_NAMES = 16
+_SECRET = re.compile(r"(://[^:@/\s]*:)[^@\s]*@")
+
+_VARIABLE = re.compile(r"Environment variable '([^']*)' not found")
+
+_RULES: Mapping[str, str] = {
+    "int_type": "should be a whole number",
+    "int_from_float": "should be a whole number",
+    "float_type": "should be a number",
+    "bool_type": "should be true or false",
+    "string_type": "should be text; quote it, twice on the command line: '{path}=\"...\"'",
+    "string_too_short": "should not be empty",
+    "string_pattern_mismatch": "should match {pattern}",
+    "too_short": "should have at least one entry",
+    "tuple_type": "should be a list: [a, b]",
+    "dict_type": "should be a mapping: NAME: value",
+    "mapping_type": "should be a mapping: NAME: value",
+    "model_type": "should be a mapping with {names}",
+    "literal_error": "should be {expected}",
+    "finite_number": "should be a finite number",
+    "greater_than": "should be greater than {gt}",
+    "greater_than_equal": "should be {ge} or greater",
+    "less_than": "should be less than {lt}",
+    "less_than_equal": "should be {le} or less",
+    "value_error": "is wrong: {error}",
+}
+"""What would be right, for each pydantic error that the schema can raise; others keep pydantic's own words."""
+
+
+def shown(value: object) -> str:
+    """The value on one line, bounded, with the password of a URL left out."""
+    if value is None or isinstance(value, bool):
+        return str({None: "null", True: "true", False: "false"}[value])
+    text = _SECRET.sub(r"\1***@", repr(value))
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """The text of a library's error on one bounded line, passwords left out."""
+    return _SECRET.sub(r"\1***@", " ".join(text.split()))[:limit]
+
+
+def valid_names(word: object, valid: Iterable[str]) -> str:
+    """`valid: a, b, c (did you mean a?)`, for a word that is none of them; a long list is cut."""
+    names = list(valid)
+    near = difflib.get_close_matches(str(word), names, n=1)
+    listed = ", ".join(names[:_MAX_NAMES]) or "none"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"valid: {listed}{more}" + (f" (did you mean {near[0]}?)" if near else "")
+
+
+def cannot_resolve(path: str, reason: str) -> str:
+    """Why a value that refers to another one, or to the environment, has none."""
+    if found := _VARIABLE.search(reason):
+        variable = found[1]
+        return (
+            f"{path}: needs the environment variable {variable}; set it, or write ${{oc.env:{variable},default}}"
+        )
+    return f"{path}: cannot be resolved: {one_line(reason.partition('full_key:')[0])}"
+
+
+def schema_mistakes(error: ValidationError, already: Iterable[str] = ()) -> list[str]:
+    """One line for each wrong place. Places that are, or lie in, one of the paths `already` are left out."""
+    told = set(already)
+    lines: list[str] = []
+    for details in error.errors():
+        path = _path(details["loc"])
+        if not any(path == known or path.startswith(f"{known}.") for known in told):
+            told.add(path)
+            lines.append(_line(path, details))
+    return lines
+
+
+def checked(make: Callable[[], Model]) -> Model:
+    """What `make` makes. Raises ValueError that says, without a path, what is wrong with it."""
+    try:
+        return make()
+    except ValidationError as error:
+        reasons = [_rule("", details).removeprefix("is wrong: ") for details in error.errors()]
+        raise ValueError("; ".join(reasons)) from None
+
+
+def _path(loc: Sequence[int | str]) -> str:
+    """Dotted path. Below engine.flags.NAME come only the types that a flag's value could have had."""
+    parts = loc[:3] if tuple(loc[:2]) == ("engine", "flags") else loc
+    return ".".join(str(part) for part in parts)
+
+
+def _line(path: str, details: ErrorDetails) -> str:
+    kind, value, names = details["type"], details["input"], _names_at(details["loc"][:-1])
+    if kind == "missing":
+        return f"{path}: is missing; a value must be given"
+    if kind == "extra_forbidden":
+        return f"{path}: unknown name; {valid_names(details['loc'][-1], names)}"
+    if path.startswith("engine.flags.") and value is None:
+        return f"{path}: null is no value; false leaves a flag away, ~{path} removes it"
+    if path.startswith("engine.flags."):
+        return f"{path}: {shown(value)} should be text, a number, true or false"
+    return f"{path}: {shown(value)} {_rule(path, details)}"
+
+
+def _rule(path: str, details: ErrorDetails) -> str:
+    context: dict[str, Any] = details.get("ctx", {})
+    if details["type"] not in _RULES:
+        return one_line(details["msg"])
+    text = _RULES[details["type"]].format(path=path, names=", ".join(_names_at(details["loc"])), **context)
+    if details["type"] == "string_type" and isinstance(details["input"], bool):
+        return f"{text} (true, false and, in YAML files, on, off, yes, no are read as booleans)"
+    return text
+
+
+def _names_at(loc: Sequence[int | str]) -> tuple[str, ...]:
+    """The names that the schema has below a place."""
+    model: Any = SweepSpec
+    for part in loc:
+        if isinstance(part, str) and isinstance(model, type) and issubclass(model, BaseModel):
+            field = model.model_fields.get(part)
+            model = field.annotation if field else None
+        elif isinstance(part, int):
+            model = (get_args(model) or (None,))[0]
+    return tuple(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else ()

@@ -1,0 +1,122 @@
+"""Overrides on the command line that cannot be meant: why, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from sweeper.config_mistakes import one_line, shown, valid_names
+
+GROUPS = ("engine", "host", "model", "space", "workload", "study", "tracking", "preset")
+"""The groups of `conf/`: `GROUP=OPTION` chooses a file."""
+
+_LISTS = ("engine.command", "model.prepare", "workload.prompts")
+_SWEEPS = ("choice", "range", "interval", "tag")
+_HYDRA_FUNCTIONS = frozenset({*_SWEEPS, "bool", "float", "glob", "int", "shuffle", "sort", "str"})
+_SEARCHED = re.compile(r"space\.(env\.)?(?!(env|when)$)[^.]+")
+_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
+_KEY = re.compile(r"(\+\+?|~)?[A-Za-z_][\w.-]*")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One override, read. `sweep`: "list" is the bare form `a,b`, "call" stands for `choice(a,b)` and the like."""
+
+    text: str
+    key: str
+    value: object = None
+    delete: bool = False
+    add: bool = False
+    sweep: Literal["", "list", "call"] = ""
+    package: str = ""
+
+    @property
+    def value_text(self) -> str:
+        """What stands behind the equals sign, as it was written."""
+        return self.text.partition("=")[2]
+
+
+def refusal(asked: Asked) -> str:
+    """Why this override is refused before it is applied; empty when it is not."""
+    if asked.package or "/" in asked.key or asked.key.partition(".")[0] == "hydra":
+        return f"{asked.text}: neither Hydra's own settings nor packages can be changed here"
+    if not asked.key:
+        return f"{asked.text}: a name is missing before the equals sign"
+    if asked.key in GROUPS:
+        return _group_refusal(asked)
+    if asked.delete and "=" in asked.text:
+        return f"{asked.text}: a name is removed without a value: ~{asked.key}"
+    return _sweep_refusal(asked) if asked.sweep and not _SEARCHED.fullmatch(asked.key) else ""
+
+
+def _group_refusal(asked: Asked) -> str:
+    if asked.delete:
+        return f"{asked.text}: every sweep needs one {asked.key}; choose another: {asked.key}=OPTION"
+    if asked.sweep:
+        example = f"{asked.key}=OPTION; values of server flags are searched: 'space.NAME=choice(a,b)'"
+        return f"{asked.text}: specsweep does not sweep over files; choose one: {example}"
+    if isinstance(asked.value, list | dict) or asked.value is None:
+        return f"{asked.text}: {asked.key} takes the name of one option: {asked.key}=OPTION"
+    return f"{asked.text}: write it without +: {asked.text.lstrip('+')}" if asked.add else ""
+
+
+def _sweep_refusal(asked: Asked) -> str:
+    key, text = asked.key, asked.value_text
+    values = text if asked.sweep == "call" else f"choice({text})"
+    if key in _LISTS:
+        return f"{asked.text}: a list is written '{key}=[{text}]'"
+    if key.startswith("space.when."):
+        return f"{asked.text}: a condition lists its values: '{key}=[{text}]'"
+    line = f"{asked.text}: {key} has one value in a sweep"
+    if key.startswith("engine.flags."):
+        searched = f"'space.{key.removeprefix('engine.flags.')}={values}'"
+        return f"{line}; to search it, write {searched}; for text with a comma: '{key}=\"{text}\"'"
+    return f"{line}; only server flags are searched, below space: 'space.NAME={values}'"
+
+
+def unreadable(text: str) -> str:
+    """Why Hydra cannot read an override, and the form that it can read."""
+    key, equals, value = text.partition("=")
+    if text in ("-m", "--multirun"):
+        return f"{text}: specsweep sweeps by itself; leave it away, and give values like 'space.NAME=choice(2,4)'"
+    if text.startswith("-"):
+        return f"{shown(text)}: not an override (NAME=VALUE); options stand before the overrides"
+    if not equals and not key.startswith("~"):
+        return f"{shown(text)}: not an override; write NAME=VALUE, in quotes when VALUE has blanks or brackets"
+    if not _KEY.fullmatch(key):
+        return f"{shown(text)}: {shown(key)} is not a name; write GROUP=OPTION or GROUP.NAME=VALUE"
+    if found := _CALL.match(value):
+        if found[1] in _SWEEPS and value.count("(") > value.count(")"):
+            whole = shlex.quote(f"{key}={found[1]}(...)")
+            return f"{shown(text)}: a bracket is open: the shell cut it at a blank? Write {whole} in quotes"
+        return f"{key}: {shown(value)}: {sweep_mistake(value)}"
+    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    whole = shlex.quote(f'{key}="{quoted}"')
+    return one_line(f"{shown(text)}: cannot be read; quote the value twice: {whole}")
+
+
+def sweep_mistake(text: str) -> str:
+    """What is wrong with text that looks like a sweep and cannot be read as one; empty for other text."""
+    found = _CALL.match(text)
+    if found is None:
+        return ""
+    if found[1] not in _HYDRA_FUNCTIONS:
+        return f"{found[1]} is not a sweep; {valid_names(found[1], _SWEEPS)}"
+    if re.search(r"\bnull\b", text, re.IGNORECASE):
+        return "null is no value; to leave a flag away, write false"
+    if re.search(r"choice\(\s*\)", text):
+        return "a choice needs at least one value"
+    return "cannot be read; write choice(a,b), range(start,stop), range(start,stop,step=n) or interval(low,high)"
+
+
+def without_groups(mistakes: Iterable[str], unknown: Collection[str]) -> list[str]:
+    """The mistakes, without those that may only be there because an option of a group does not exist."""
+    groups = set(unknown)
+    if "preset" in groups:
+        groups |= {"engine", "model", "space", "workload"}
+    if "engine" in groups:
+        groups.add("space")
+    return [line for line in mistakes if re.split("[.:]", line)[0] not in groups]

@@ -1,0 +1,129 @@
+"""From the plain, resolved configuration to the schema, with every mistake that can be seen without a server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from pydantic import ValidationError
+
+from sweeper.config_mistakes import schema_mistakes, shown, valid_names
+from sweeper.config_space import BuiltSpace, build_space
+from sweeper.config_sweeps import Reader
+from sweeper.engines.registry import ENGINE_NAMES, engine_for
+from sweeper.errors import ConfigError
+from sweeper.metrics import METRICS
+from sweeper.space import domain_values
+from sweeper.spec import Domain, FlagValue, Interval, SweepSpec
+
+_MAX_LISTED = 1000
+_PLACEHOLDER = {"parameters": [{"name": "x", "domain": {"kind": "choice", "values": [1]}}]}
+_NOT_IN_URL = re.compile(r"[?#%\x00-\x1f]")
+
+
+def to_spec(
+    data: Mapping[str, object], space_before: Mapping[str, object], read: Reader, told: Mapping[str, str]
+) -> SweepSpec:
+    """The whole configuration, checked. Raises ConfigError with all mistakes.
+
+    `space_before` is `space` before the command line changed it; `told` holds mistakes that were found
+    already, each under the path that is therefore missing from `data`.
+    """
+    engine = _mapping(data.get("engine"))
+    flags = {
+        name: value
+        for name, value in _mapping(engine.get("flags")).items()
+        if isinstance(value, str | int | float)
+    }
+    built = build_space(_mapping(data.get("space")), space_before, flags, read)
+    space = built.mistakes if isinstance(data.get("space"), Mapping) else []
+    mistakes = [*told.values(), *space, *_engine_mistakes(engine.get("name"), flags, built)]
+    mistakes += [*_objective_mistakes(data.get("objective")), *_dir_mistakes(_mapping(data.get("study")))]
+    try:
+        spec = SweepSpec.model_validate_json(json.dumps(_assembled(data, built), default=str))
+    except ValidationError as error:
+        lines = [*mistakes, *schema_mistakes(error, told)]
+        raise ConfigError(list(dict.fromkeys(lines))) from None
+    if mistakes:
+        raise ConfigError(list(dict.fromkeys(mistakes)))
+    return spec
+
+
+def _mapping(raw: object) -> Mapping[str, object]:
+    """`raw`, or nothing when it is no mapping (the schema complains of that)."""
+    return raw if isinstance(raw, Mapping) else {}
+
+
+def _assembled(data: Mapping[str, object], built: BuiltSpace) -> dict[str, object]:
+    """The configuration in the schema's shape: what the space fixes belongs to the engine.
+
+    A space with mistakes is replaced, so that the rest is still checked.
+    """
+    result = dict(data)
+    if isinstance(data.get("space"), Mapping):
+        parameters = [parameter.model_dump(mode="json") for parameter in built.parameters.values()]
+        result["space"] = _PLACEHOLDER if built.mistakes else {"parameters": parameters}
+    engine = data.get("engine")
+    if isinstance(engine, Mapping):
+        result["engine"] = {
+            **engine,
+            "flags": _merged(engine.get("flags", {}), built.fixed),
+            "env": _texts(_merged(engine.get("env", {}), built.fixed_env)),
+        }
+    return result
+
+
+def _merged(raw: object, fixed: Mapping[str, FlagValue]) -> object:
+    return {**raw, **fixed} if isinstance(raw, Mapping) else raw
+
+
+def _texts(raw: object) -> object:
+    """Numbers become text: `OMP_NUM_THREADS: 1` means what it says. Booleans do not: 1 or true?"""
+    if not isinstance(raw, Mapping):
+        return raw
+    return {
+        name: str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+        for name, value in raw.items()
+    }
+
+
+def _engine_mistakes(name: object, flags: Mapping[str, FlagValue], built: BuiltSpace) -> list[str]:
+    if not isinstance(name, str):
+        return []
+    if name not in ENGINE_NAMES:
+        return [f"engine.name: {shown(name)} is not an engine; {valid_names(name, ENGINE_NAMES)}"]
+    check = engine_for(name).flag_mistakes
+    searched = {flag: parameter for flag, parameter in built.parameters.items() if not parameter.is_env}
+    in_space: dict[str, Sequence[FlagValue]] = {
+        flag: _samples(parameter.domain) for flag, parameter in searched.items()
+    }
+    in_space |= {flag: (value,) for flag, value in built.fixed.items()}
+    for flag, asked in built.asked.items():
+        if flag in flags or flag in built.fixed:
+            in_space[flag] = (*in_space.get(flag, ()), *asked)
+    fixed = check({flag: (value,) for flag, value in flags.items()})
+    return [*(f"engine.flags.{line}" for line in fixed), *(f"space.{line}" for line in check(in_space))]
+
+
+def _samples(domain: Domain) -> Sequence[FlagValue]:
+    """The values to check: all, or the two ends where there are too many."""
+    if isinstance(domain, Interval):
+        return (domain.low, domain.high)
+    values = domain_values(domain) or ()
+    return values if len(values) <= _MAX_LISTED else (values[0], values[-1])
+
+
+def _objective_mistakes(name: object) -> list[str]:
+    objectives = [metric.name for metric in METRICS.values() if metric.objective]
+    if not isinstance(name, str) or name in objectives:
+        return []
+    reason = "is recorded but cannot be ranked by" if name in METRICS else "is not a metric"
+    return [f"objective: {shown(name)} {reason}; {valid_names(name, objectives)}"]
+
+
+def _dir_mistakes(study: Mapping[str, object]) -> list[str]:
+    folder = study.get("dir")
+    if isinstance(folder, str) and (found := _NOT_IN_URL.search(folder)):
+        return [f"study.dir: {shown(folder)} should not contain {found[0]!r}: database addresses are made from it"]
+    return []
