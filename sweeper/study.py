@@ -47,10 +47,12 @@ class Study:
                 seed=spec.seed,
                 propose=candidates.propose,
                 fresh=lambda values: self._is_fresh(values),
-                untried=lambda: candidates.untried(self._tried()),
+                untried=lambda: candidates.untried(self._tried),
             )
         )
         self._exhausted = False
+        self._tried: frozenset[str] = frozenset()
+        self._asked: optuna.Trial | None = None
 
     def require_same(self, current: Fingerprint) -> None:
         """Keep the fingerprint in a new study; raises StudyMismatch when an old one has another."""
@@ -124,6 +126,7 @@ class Study:
 
     def _next_step(self, budget: BudgetSpec) -> Step | None:
         trials = self.trials()
+        self._tried = frozenset(trial.key for trial in trials if trial.key)
         return next_step(trials, budget, self.objective, self._anything_left(trials))
 
     def _anything_left(self, trials: tuple[TrialRecord, ...]) -> bool:
@@ -132,19 +135,19 @@ class Study:
     def _running(self) -> list[TrialRecord]:
         return [trial for trial in self.trials() if trial.state is TrialState.RUNNING]
 
-    def _tried(self) -> set[str]:
-        return {trial.key for trial in self.trials() if trial.key}
-
     def _is_fresh(self, values: Mapping[str, Any]) -> bool:
         key = self._candidates.key(values)
-        return key is not None and key not in self._tried()
+        return key is not None and key not in self._tried
 
     def _new_trial(self) -> int | None:
         try:
-            return self._optuna.ask().number if self._optuna.get_trials(deepcopy=False) else self._add_baseline()
+            if not self.store.optuna.get_trials(deepcopy=False):
+                return self._add_baseline()
+            self._asked = self._optuna.ask()
+            return self._asked.number
         except SpaceExhausted:
             self._exhausted = True
-            unplanned = self._optuna.get_trials(deepcopy=False)[-1]
+            unplanned = self.store.optuna.get_trials(deepcopy=False)[-1]
             self._leave_out(unplanned.number, OptunaState.FAIL)
             return None
 
@@ -185,7 +188,9 @@ class Study:
         if number == 0:
             return self._baseline
         self._optuna.sampler.before_trial(self._optuna, self.store.frozen(number))
-        trial = optuna.trial.Trial(self._optuna, self.store.frozen(number)._trial_id)
+        trial = self._asked
+        if trial is None or trial.number != number:
+            trial = optuna.trial.Trial(self._optuna, self.store.frozen(number)._trial_id)
         return self._candidates.requested(self._candidates.values(lambda name, dist: _suggest(trial, name, dist)))
 
     def _begun(self, number: int) -> int:

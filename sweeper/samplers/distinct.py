@@ -32,6 +32,9 @@ class SpaceExhausted(Exception):
 class DistinctSampler(BaseSampler):
     """Plans a whole legal, untried configuration per trial, and then serves its values.
 
+    Values that a trial already has (one that a person enqueued, or that a crash left half chosen) are kept, even if
+    nothing legal and untried can be built around them: whoever asked must then deal with it.
+
     factory: makes the wrapped sampler from a seed. Nothing is carried from trial to trial: the seed of a trial is
         drawn from (seed, trial number, attempt), so a resumed study goes on exactly as an uninterrupted one.
     propose: walks the search space, asking the given function for each active parameter's value in turn; returns
@@ -89,23 +92,27 @@ class DistinctSampler(BaseSampler):
         """Nothing to do: no random state is carried."""
 
     def _make_plan(self, study: Study, trial: FrozenTrial) -> Values:
+        given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+        values: Values = {}
         for attempt in range(ATTEMPTS):
-            values = self._draw(study, trial, self._trial_seed(trial.number, attempt))
+            values = self._draw(study, trial, given, self._trial_seed(trial.number, attempt))
             if self._fresh(values):
                 return values
+        if given:
+            return values
         rest = list(self._untried())
         if not rest:
             raise SpaceExhausted(f"no untried configuration found in {ATTEMPTS} proposals")
         return random.Random(self._trial_seed(trial.number, ATTEMPTS)).choice(rest)
 
-    def _draw(self, study: Study, trial: FrozenTrial, seed: int) -> Values:
+    def _draw(self, study: Study, trial: FrozenTrial, given: Values, seed: int) -> Values:
         inner = self._factory(seed)
         inner.before_trial(study, trial)
         space = inner.infer_relative_search_space(study, trial)
-        relative = inner.sample_relative(study, trial, space)
+        relative = {**inner.sample_relative(study, trial, space), **given}
 
         def choose(name: str, distribution: BaseDistribution) -> Any:  # noqa: ANN401
-            if name in relative and distribution == space[name]:
+            if name in relative and (name in given or distribution == space[name]):
                 return relative[name]
             return inner.sample_independent(study, trial, name, distribution)
 

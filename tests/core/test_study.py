@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import optuna
 import pytest
@@ -36,9 +37,11 @@ def refuse(config: ServerConfig) -> list[str]:
     return ["n=2 with m=1 is refused"] if config.flags.get("n") == 2 and config.flags.get("m") == 1 else []
 
 
-def open_study(directory: Path, space: SpaceSpec = SPACE, seed: int = 0) -> Study:
+def open_study(
+    directory: Path, space: SpaceSpec = SPACE, seed: int = 0, sampler: Literal["tpe", "random"] = "random"
+) -> Study:
     url = f"sqlite:///{directory}/optuna.db"
-    spec = StudySpec(name="night", dir=str(directory), storage=url, sampler="tpe", seed=seed, startup_trials=3)
+    spec = StudySpec(name="night", dir=str(directory), storage=url, sampler=sampler, seed=seed, startup_trials=3)
     store = StudyStore.open(url, "night", str(directory), create=True)
     candidates = Candidates(space, ServerConfig(flags={"ctx": 512}), rewrite, refuse)
     return Study(store, candidates, ServerConfig(flags={"ctx": 512}), spec, OBJECTIVE)
@@ -106,9 +109,9 @@ def test_every_finished_trial_is_complete_in_optuna_with_its_value(tmp_path: Pat
 def test_a_study_that_is_opened_anew_before_every_trial_proposes_the_same(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    straight = run_all(open_study(tmp_path / "a"))
+    straight = run_all(open_study(tmp_path / "a", sampler="tpe"))
     resumed = []
-    while (proposal := (study := open_study(tmp_path / "b")).ask(BUDGET)) is not None:
+    while (proposal := (study := open_study(tmp_path / "b", sampler="tpe")).ask(BUDGET)) is not None:
         finish(study, proposal)
         resumed.append(proposal)
     assert [p.canonical for p in resumed] == [p.canonical for p in straight]
