@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from analysis.frames import trial_name
 from analysis.markup import (
@@ -172,10 +172,6 @@ def command(reading: Reading) -> list[str]:
 def provenance(reading: Reading) -> list[str]:
     """What every number depends on, and how to go on from here."""
     lines = ["## What the numbers depend on", ""]
-    seen = _differing([dict(launch.provenance) for launch in reading.launches if launch.ok])
-    for name, values in seen.items():
-        shown = ", ".join(inline(value) for value in values)
-        lines += [f"**Careful: launches differ in {inline(name)}:** {shown}. Such numbers do not compare.", ""]
     facts = [[inline(path), inline(value, 600)] for path, value in reading.fingerprint.items()]
     lines += table({"setting": "l", "value": "l"}, facts) if facts else ["Nothing has been written down yet."]
     name = shell_words([f"study.name={reading.name}"], {})[0]
@@ -189,14 +185,6 @@ def provenance(reading: Reading) -> list[str]:
         "",
         *fenced(again, "bash"),
     ]
-
-
-def _differing(rows: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
-    """The facts that are not the same in all rows, with their values."""
-    values: dict[str, dict[str, None]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        values[name] = dict.fromkeys(row.get(name, "") for row in rows)
-    return {name: list(found) for name, found in values.items() if len(found) > 1}
 
 
 def raw_data(reading: Reading) -> list[str]:

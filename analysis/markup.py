@@ -34,8 +34,8 @@ _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
 
 def plain(text: str, limit: int = MAX_LINE) -> str:
     """`text` on one line, at most `limit` characters: no terminal codes, no control or invisible characters."""
-    spaced = " ".join(_ANSI.sub("", text[: 10 * limit + 1000]).split())
-    visible = "".join(character for character in spaced if character.isprintable())
+    bare = _ANSI.sub("", text[: 10 * limit + 1000])
+    visible = " ".join("".join(c for c in bare if c.isprintable() or c.isspace()).split())
     return visible if len(visible) <= limit else visible[: limit - 1] + "…"
 
 

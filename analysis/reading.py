@@ -75,6 +75,14 @@ class Reading:
         """The length of `span`."""
         return duration_s(*self.span) if self.span else None
 
+    @cached_property
+    def differing(self) -> dict[str, tuple[str, ...]]:
+        """Facts of provenance that are not the same for all measured launches, with their values."""
+        rows = [launch.provenance for launch in self.launches if launch.ok]
+        names = dict.fromkeys(name for row in rows for name in row)
+        values = {name: tuple(dict.fromkeys(row.get(name, "") for row in rows)) for name in names}
+        return {name: found for name, found in values.items() if len(found) > 1}
+
     def in_state(self, state: TrialState) -> list[int]:
         """The numbers of the trials in this state."""
         return [trial.number for trial in self.trials if trial.state is state]

@@ -75,6 +75,9 @@ def verdict(reading: Reading) -> list[str]:
     verdict = reading.verdict
     lines = ["## Verdict" if reading.settled else "## Verdict so far", "", bold(_headline(reading)), ""]
     lines.append(inline(verdict.text, 2000))
+    for name, values in reading.differing.items():
+        shown = ", ".join(inline(value) for value in values)
+        lines += ["", f"**Careful: launches differ in {inline(name)}:** {shown}. Such numbers do not compare."]
     if reading.advised_launch is not None:
         lines += ["", "[How to run it](#how-to-run-it) has the command."]
     return lines
