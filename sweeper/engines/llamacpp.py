@@ -28,6 +28,9 @@ from sweeper.engines.llamacpp_rules import (
 )
 from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
 
+ENV = {"GGML_NO_BACKTRACE": "1"}
+"""Else ggml starts gdb when it aborts, which holds a dying server up and buries the reason in its log."""
+
 UNSET_ENV = (
     # llama-server reads flags from LLAMA_ARG_* too: the host's own would be measured without being recorded.
     # And a key in the environment would make it refuse our requests.
@@ -112,7 +115,8 @@ class LlamaCpp:
                 argv.append(f"--{name.replace('_', '-')}")
                 argv += [] if value is True else [str(value)]
         unset = tuple(name for name in UNSET_ENV if name not in config.env)
-        return LaunchSpec(tuple(argv), placement.port, placement.nonce, env=dict(config.env), unset_env=unset)
+        env = {**ENV, **config.env}
+        return LaunchSpec(tuple(argv), placement.port, placement.nonce, env=env, unset_env=unset)
 
     def readiness(self, log: str) -> str:
         """The phase of the start. Ready is told by the server's health alone; the log names the way there."""

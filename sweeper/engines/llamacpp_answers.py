@@ -106,7 +106,7 @@ def _take_chunk(stream: _Stream, at_ms: float, chunk: Mapping[str, Any]) -> None
             stream.ttft_ms = at_ms
         stream.text.append(text)
         if isinstance(reason := choice.get("finish_reason"), str):
-            stream.finish_reason = reason[:SHOWN]
+            stream.finish_reason = reason[:SHOWN].encode("utf-8", "backslashreplace").decode()
     for name in ("usage", "timings"):
         if isinstance(value := chunk.get(name), dict):
             setattr(stream, name, value)

@@ -13,7 +13,7 @@ def spec_types(flags: Mapping[str, FlagValue]) -> tuple[str, ...]:
 
     `none` anywhere in the list switches speculation off (common_speculative_types_from_names).
     """
-    names = {name.strip() for name in str(flags.get("spec_type", "none")).split(",")} - {""}
+    names = {name.strip() for name in str(flags.get("spec_type") or "none").split(",")} - {""}
     if "none" in names:
         return ()
     known = tuple(name for name in TYPES if name in names)
