@@ -21,7 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 Values = dict[str, Any]
 Choose = Callable[[str, BaseDistribution], Any]
 
-ATTEMPTS = 8
+ATTEMPTS = 4
 """How often the wrapped sampler is asked before an untried configuration is drawn at random."""
 
 
@@ -94,8 +94,10 @@ class DistinctSampler(BaseSampler):
     def _make_plan(self, study: Study, trial: FrozenTrial) -> Values:
         given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         values: Values = {}
+        snapshot = _snapshot(study)
+        twin = snapshot.get_trials(deepcopy=False)[trial.number]
         for attempt in range(ATTEMPTS):
-            values = self._draw(study, trial, given, self._trial_seed(trial.number, attempt))
+            values = self._draw(snapshot, twin, given, self._trial_seed(trial.number, attempt))
             if self._fresh(values):
                 return values
         if given:
@@ -121,6 +123,17 @@ class DistinctSampler(BaseSampler):
     def _trial_seed(self, number: int, attempt: int) -> int:
         text = f"{self._seed}:{number}:{attempt}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def _snapshot(study: Study) -> Study:
+    """The study's trials in memory: a sampler reads all of them several times for one proposal."""
+    copy = optuna.create_study(
+        storage=optuna.storages.InMemoryStorage(),
+        sampler=optuna.samplers.RandomSampler(),
+        directions=study.directions,
+    )
+    copy.add_trials(study.get_trials(deepcopy=False))
+    return copy
 
 
 def make_factory(name: str, startup_trials: int) -> Callable[[int], BaseSampler]:
