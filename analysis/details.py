@@ -200,7 +200,11 @@ def raw_data(reading: Reading) -> list[str]:
     if not launches:
         return lines
     columns = {"trial": "r", "launch": "r", "why": "l", "started (UTC)": "l"}
-    columns |= {heading(reading.objective): "r", "each pass (tok/s)": "l", "requests": "l"}
+    columns |= {
+        heading(reading.objective): "r",
+        f"each pass: {heading('output_throughput')}": "l",
+        "requests": "l",
+    }
     rows = [_raw_row(reading.by_number[launch.trial_number], launch, reading.objective) for launch in launches]
     lines += ["", *table(columns, rows[:MAX_RAW])]
     return [*lines, "", f"{len(rows) - MAX_RAW} more launches left out."] if len(rows) > MAX_RAW else lines

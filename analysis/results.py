@@ -162,7 +162,7 @@ def _values(reading: Reading, trial: TrialRecord) -> Markdown:
     launches = reading.compared(trial)
     found = [launch.metrics[reading.objective] for launch in launches if reading.objective in launch.metrics]
     text = _numbers(reading.objective, found)
-    if len(launches) == 1 and len(launches[0].repeat_throughputs) > 1:
+    if len(launches) == 1 and len(launches[0].repeat_throughputs) > 1 and reading.objective == "output_throughput":
         text += f" (passes: {_numbers('output_throughput', launches[0].repeat_throughputs)})"
     return Markdown(text)
 

@@ -191,6 +191,18 @@ def test_every_number_leads_to_files_that_exist(store: StudyStore, tmp_path: Pat
     assert "| 51.3 | 51.0, 51.6 |" in raw
 
 
+def test_another_objective_is_ranked_and_its_passes_are_not_mixed_in(store: StudyStore) -> None:
+    night = new_night()
+    slow, fast = (
+        changed(measured(night, value), metrics={OBJECTIVE: value, "decode_throughput": rate})
+        for value, rate in ((50.0, 60.0), (40.0, 80.0))
+    )
+    trials = [trial(0, plain_config(), [slow]), trial(1, ngram(3, 4), [fast])]
+    report = markdown(fill(store, trials, {"objective": "decode_throughput"}), simplicity)
+    assert "| 1 | 1 | spec_type=ngram-simple size_n=3 size_m=4 | 80.0 | 1.333 |" in report
+    assert "(passes:" not in report
+
+
 def test_the_advised_command_is_the_one_that_was_measured(store: StudyStore) -> None:
     report = report_of(store, won_night())
     block = re.search(r"```bash\n(.*?)\n```", section(report, "How to run it"), re.DOTALL)
