@@ -89,7 +89,7 @@ class _Client:
             raise _failed(FailureKind.SERVER_HANG, prompt, which, error, error.lines) from error
         except ExchangeError as error:
             raise _failed(FailureKind.BENCHMARK_FAILED, prompt, which, error, error.lines) from error
-        last = tuple(line[:300].decode("utf-8", "backslashreplace") for _, line in response.lines[-5:])
+        last = tuple(line[:300].decode("utf-8", "backslashreplace")[:300] for _, line in response.lines[-5:])
         try:
             answer = self.engine.parse(response)
         except ValueError as error:

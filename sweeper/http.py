@@ -24,6 +24,7 @@ from sweeper.engines.base import HttpRequest, StreamedResponse
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 MAX_STREAM_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024
 _CONNECT_TIMEOUT_S = 10.0
 _CHUNK_BYTES = 65536
 _SHOWN = 300
@@ -83,13 +84,21 @@ def send(base_url: str, request: HttpRequest, timeout_s: float, clock: Clock) ->
                 at_ms = (clock.monotonic_s() - began_s[-1]) * 1000
                 *complete, rest = (rest + chunk).split(b"\n")
                 lines += ((at_ms, line) for line in complete)
+                if len(rest) > MAX_LINE_BYTES:
+                    raise ExchangeError(
+                        f"a line of the answer is longer than {MAX_LINE_BYTES} bytes", (_shown(rest),)
+                    )
             e2e_latency_ms = (clock.monotonic_s() - began_s[-1]) * 1000
     except ExchangeError as error:
-        last = tuple(line[:_SHOWN].decode("utf-8", "backslashreplace") for _, line in lines[-5:])
+        last = tuple(_shown(line) for _, line in lines[-5:])
         raise type(error)(f"{error} ({len(lines)} lines had arrived)", error.lines or last) from error
     if rest:
         lines.append((e2e_latency_ms, rest))
     return StreamedResponse(tuple(lines), e2e_latency_ms)
+
+
+def _shown(line: bytes) -> str:
+    return line[:_SHOWN].decode("utf-8", "backslashreplace")[:_SHOWN]
 
 
 class _Wire:
@@ -166,7 +175,7 @@ def _exchange(method: str, url: str, body: Mapping[str, Any] | None, wire: _Wire
             response = session.request(method, url, json=body, stream=True, timeout=limits, allow_redirects=False)
             with response:
                 if response.status_code != 200:
-                    text = response.raw.read1(_SHOWN).decode("utf-8", "backslashreplace")
+                    text = _shown(response.raw.read1(_SHOWN))
                     raise ExchangeError(f"status {response.status_code}: {text!r}", (text,))
                 yield _chunks(response)
     except ExchangeError as error:

@@ -1,0 +1,202 @@
+"""The benchmark against a stand-in server: what it records, and how every kind of bad answer ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from launchers.clock import SystemClock
+from sweeper.benchmark import WARMUP_REPEAT, measure
+from sweeper.engines.llamacpp import LlamaCpp
+from sweeper.errors import FailureKind, TrialError
+from sweeper.records import Measurement, RequestResult
+from sweeper.spec import Prompt, WorkloadSpec
+from tests.server import fake_llama as fake
+from tests.server.fake_llama import FakeLlama
+
+pytestmark = pytest.mark.host
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture
+def server() -> Iterator[FakeLlama]:
+    with fake.fake_llama() as running:
+        yield running
+
+
+def workload(*, prompts: int = 2, repeats: int = 2, warmup: int = 1, timeout_s: float = 10.0) -> WorkloadSpec:
+    return WorkloadSpec(
+        name="w",
+        prompts=tuple(Prompt(id=f"p{i}", text=f"prompt {i}", prompt_class="copy") for i in range(prompts)),
+        max_tokens=8,
+        repeats=repeats,
+        warmup_requests=warmup,
+        temperature=0,
+        seed=0,
+        request_timeout_s=timeout_s,
+    )
+
+
+def run(server: FakeLlama, wanted: WorkloadSpec | None = None) -> Measurement:
+    return measure(server.url, wanted or workload(), LlamaCpp(), SystemClock(), lambda *_: None)
+
+
+def failure(server: FakeLlama, wanted: WorkloadSpec | None = None) -> TrialError:
+    with pytest.raises(TrialError) as caught:
+        run(server, wanted)
+    assert all(len(line) <= 300 for line in caught.value.evidence)
+    assert len(str(caught.value)) < 1500
+    return caught.value
+
+
+def test_prompts_are_sent_in_order_repeat_after_repeat(server: FakeLlama) -> None:
+    measured = run(server)
+    assert [(r.prompt_id, r.repeat) for r in measured.requests] == [("p0", 0), ("p1", 0), ("p0", 1), ("p1", 1)]
+    assert len(measured.repeat_throughputs) == 2
+    assert list(measured.prompt_throughputs) == ["p0", "p1"]
+
+
+def test_warm_ups_are_kept_and_not_counted(server: FakeLlama) -> None:
+    measured = run(server, workload(warmup=3))
+    assert [(r.prompt_id, r.repeat) for r in measured.warmups] == [(p, WARMUP_REPEAT) for p in ("p0", "p1", "p0")]
+    assert measured.metrics["num_requests"] == 4
+    assert measured.metrics["num_output_tokens"] == 8
+    assert {"warmup_s", "benchmark_s"} <= measured.metrics.keys()
+
+
+def test_without_warm_ups_no_time_is_recorded_for_them(server: FakeLlama) -> None:
+    assert "warmup_s" not in run(server, workload(warmup=0)).metrics
+
+
+def test_progress_is_told_after_each_request(server: FakeLlama) -> None:
+    told: list[tuple[int, int, int]] = []
+
+    def on_request(result: RequestResult, done: int, total: int) -> None:
+        told.append((result.repeat, done, total))
+
+    measure(server.url, workload(repeats=1), LlamaCpp(), SystemClock(), on_request)
+    assert told == [(WARMUP_REPEAT, 1, 3), (0, 2, 3), (0, 3, 3)]
+
+
+def test_counters_are_read_between_requests_and_shared_out(server: FakeLlama) -> None:
+    server.answers["/metrics"] = fake.counting(num_drafts=2)
+    measured = run(server)
+    assert [r.num_verify_steps for r in measured.requests] == [2, 2, 2, 2]
+    assert measured.accepted_per_position == (8, 4)  # four requests; the warm-up's share is left out
+    assert server.paths[:4] == ["/metrics", CHAT, "/metrics", CHAT]
+
+
+def test_drafts_of_the_answers_make_the_draft_metrics(server: FakeLlama) -> None:
+    server.answers[CHAT] = fake.chat("a", "b", "c", "d", "e", drafted=4, accepted=3)
+    metrics = run(server).metrics
+    assert metrics["num_drafted_tokens"] == 16
+    assert metrics["accept_rate"] == pytest.approx(0.75)
+    assert metrics["accept_length"] == pytest.approx(1 + 3 / 2)
+    assert metrics["tokens_per_step"] == pytest.approx(5 / 2)
+
+
+@pytest.mark.parametrize(
+    "answer", [fake.status(404), fake.raw(b"\xff<html>"), fake.drop, fake.endless(b"x" * 100_000)]
+)
+def test_without_a_metrics_page_what_it_would_have_told_is_absent(server: FakeLlama, answer: fake.Answer) -> None:
+    server.answers["/metrics"] = answer
+    measured = run(server, workload(prompts=1, repeats=1, warmup=0))
+    assert measured.requests[0].num_verify_steps is None
+    assert measured.accepted_per_position == ()
+    assert "accept_length" not in measured.metrics
+    assert measured.metrics["output_throughput"] > 0
+
+
+def test_equal_outputs_have_equal_hashes(server: FakeLlama) -> None:
+    server.answers[CHAT] = fake.in_turn(fake.chat("a", "b"), fake.chat("ab"), fake.chat("c"))
+    hashes = [r.output_sha256 for r in run(server, workload(prompts=3, repeats=1, warmup=0)).requests]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_lines_that_arrive_later_have_later_times(server: FakeLlama) -> None:
+    first, rest = fake.sse("a", "b").split(b"\n\n", 1)
+
+    def slow(handler: fake.Handler) -> None:
+        handler.begin()
+        handler.write(first + b"\n\n")
+        handler.server.over.wait(0.05)
+        handler.write(rest)
+
+    server.answers[CHAT] = slow
+    (request,) = run(server, workload(prompts=1, repeats=1, warmup=0)).requests
+    assert request.ttft_ms is not None
+    assert request.ttft_ms >= 50  # the first chunk holds no text yet
+    assert request.e2e_latency_ms >= request.ttft_ms
+
+
+def test_http_chunks_that_split_lines_are_put_together(server: FakeLlama) -> None:
+    body = fake.sse("a", "b")
+    server.answers[CHAT] = fake.chunked(*(body[i : i + 7] for i in range(0, len(body), 7)))
+    assert run(server, workload(warmup=0)).requests[0].num_output_tokens == 2
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("answer", [fake.hang, fake.trickle, fake.trickle_headers])
+def test_request_that_never_ends_is_a_hang_although_every_read_succeeds(
+    server: FakeLlama, answer: fake.Answer
+) -> None:
+    server.answers[CHAT] = answer
+    error = failure(server, workload(timeout_s=0.3))
+    assert error.kind is FailureKind.SERVER_HANG
+    assert "no complete answer within 0.3 s" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (fake.status(500, "slot failed"), "status 500: 'slot failed'"),
+        (fake.status(302), "status 302"),
+        (fake.drop, "RemoteDisconnected"),
+        (fake.cut_off(fake.sse("a")[:200]), "IncompleteRead"),
+        (fake.raw(fake.sse("a", "b")[:300]), "ended early"),
+        (fake.raw(fake.event(error={"message": "context is full"})), "context is full"),
+        (fake.raw(b"<html>" + b"x" * 10_000), "not a server-sent event"),
+        (fake.raw(b""), "ended early"),
+        (fake.raw(fake.sse()), "the answer is empty"),
+        (fake.raw(fake.sse("", num_tokens=1)), "the answer is empty"),
+        (fake.endless(b"x" * 100_000), "a line of the answer is longer than"),
+        (fake.endless((b"x" * 100_000 + b"\n") * 10), "the answer is longer than"),
+    ],
+)
+def test_bad_answer_is_a_failed_benchmark_with_its_evidence(
+    server: FakeLlama, answer: fake.Answer, said: str
+) -> None:
+    server.answers[CHAT] = fake.in_turn(fake.chat("fine"), answer)
+    error = failure(server)
+    assert error.kind is FailureKind.BENCHMARK_FAILED
+    assert said in str(error)
+    assert "prompt 'p0', repeat 0" in str(error)
+
+
+def test_failed_warm_up_says_that_it_was_one(server: FakeLlama) -> None:
+    server.answers[CHAT] = fake.status(503)
+    assert "prompt 'p0', warm-up" in str(failure(server))
+
+
+def test_server_that_is_not_there_is_a_failed_benchmark(server: FakeLlama) -> None:
+    url = server.url
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(TrialError, match="Connection refused") as caught:
+        measure(url, workload(), LlamaCpp(), SystemClock(), lambda *_: None)
+    assert caught.value.kind is FailureKind.BENCHMARK_FAILED
+
+
+def test_proxies_of_the_environment_are_ignored(server: FakeLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert run(server).metrics["num_requests"] == 4
+
+
+def test_request_asks_for_what_the_workload_says(server: FakeLlama) -> None:
+    run(server, workload(prompts=1, repeats=1, warmup=0))
+    (body,) = server.posts
+    assert (body["max_tokens"], body["stream"], body["cache_prompt"]) == (8, True, False)

@@ -1,0 +1,106 @@
+"""The numbers drawn from raw requests: their definitions, and that nothing is invented."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeper.benchmark import group_throughputs, metrics_of, throughput
+from sweeper.metrics import check_metrics
+from sweeper.records import RequestResult
+from tests.fakes import EPOCH
+
+
+def request(
+    tokens: int,
+    e2e_ms: float,
+    *,
+    ttft_ms: float | None = None,
+    repeat: int = 0,
+    drafts: tuple[int | None, int | None, int | None] = (None, None, None),
+) -> RequestResult:
+    """`drafts`: drafted and accepted tokens, verify steps."""
+    return RequestResult(
+        prompt_id="p",
+        prompt_class="copy",
+        repeat=repeat,
+        sent_at=EPOCH,
+        e2e_latency_ms=e2e_ms,
+        ttft_ms=ttft_ms,
+        num_output_tokens=tokens,
+        num_drafted_tokens=drafts[0],
+        num_accepted_tokens=drafts[1],
+        num_verify_steps=drafts[2],
+    )
+
+
+counts = st.none() | st.integers(0, 50)
+requests = st.builds(
+    request,
+    st.integers(1, 500),
+    st.floats(1, 1e6),
+    ttft_ms=st.none() | st.floats(0, 1e6),
+    repeat=st.integers(0, 3),
+    drafts=st.tuples(counts, counts, counts),
+)
+
+
+def test_throughput_is_all_tokens_over_all_time_and_not_the_mean_of_rates() -> None:
+    fast, slow = request(100, 1000), request(10, 1000)
+    assert throughput([fast, slow]) == pytest.approx(55)
+    found = metrics_of([fast, request(10, 4000)])
+    assert found["output_throughput"] == pytest.approx(22)
+    assert found["mean_prompt_throughput"] == pytest.approx((100 + 2.5) / 2)
+
+
+def test_decode_rates_start_after_the_first_token() -> None:
+    found = metrics_of([request(11, 1100, ttft_ms=100), request(21, 600, ttft_ms=200)])
+    assert found["decode_throughput"] == pytest.approx(30 / 1.4)
+    assert found["tpot_ms"] == pytest.approx((100 + 20) / 2)
+    assert found["ttft_ms"] == pytest.approx(150)
+
+
+def test_one_token_has_no_decode_rate() -> None:
+    assert not {"decode_throughput", "tpot_ms"} & metrics_of([request(1, 100, ttft_ms=90)]).keys()
+
+
+def test_without_timestamps_nothing_is_said_about_the_first_token() -> None:
+    assert not {"ttft_ms", "tpot_ms", "decode_throughput"} & metrics_of([request(9, 100)]).keys()
+
+
+def test_accept_length_counts_the_bonus_token_per_verify_step() -> None:
+    found = metrics_of([request(22, 100, drafts=(16, 14, 4))])  # a real request: the server logged mean len = 4.50
+    assert found["accept_length"] == pytest.approx(4.5)
+    assert found["accept_rate"] == pytest.approx(0.875)
+    assert found["tokens_per_step"] == pytest.approx(22 / 8)
+
+
+def test_nothing_drafted_is_a_zero_and_has_no_rate() -> None:
+    found = metrics_of([request(9, 100, drafts=(0, 0, 0))])
+    assert found["num_drafted_tokens"] == 0
+    assert found["tokens_per_step"] == 1
+    assert not {"accept_rate", "accept_length"} & found.keys()
+
+
+def test_a_count_that_one_request_lacks_is_not_summed() -> None:
+    found = metrics_of([request(9, 100, drafts=(4, 3, 2)), request(9, 100)])
+    assert not {"num_drafted_tokens", "num_accepted_tokens", "accept_length", "tokens_per_step"} & found.keys()
+
+
+def test_spread_is_that_of_the_repeats() -> None:
+    found = metrics_of([request(9, 100, repeat=0), request(11, 100, repeat=1)])
+    assert found["repeat_spread_pct"] == pytest.approx(20)
+    assert "repeat_spread_pct" not in metrics_of([request(9, 100)])
+
+
+@given(st.lists(requests, min_size=1, max_size=8))
+def test_every_metric_is_known_finite_and_legal(measured: list[RequestResult]) -> None:
+    found = metrics_of(measured)
+    assert check_metrics(found) == found
+
+
+@given(st.lists(requests, min_size=1, max_size=8))
+def test_throughput_lies_between_those_of_its_groups(measured: list[RequestResult]) -> None:
+    groups = group_throughputs(measured, lambda r: r.repeat).values()
+    assert min(groups) * (1 - 1e-9) <= throughput(measured) <= max(groups) * (1 + 1e-9)
