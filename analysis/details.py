@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 
 from analysis.frames import trial_name
@@ -22,7 +23,7 @@ from analysis.markup import (
 )
 from analysis.reading import Reading
 from sweeper.metrics import METRICS
-from sweeper.policy import POLICY, Fault
+from sweeper.policy import POLICY, Fault, Policy
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s, launch_artifact_name
 
 MAX_EXAMPLES = 3
@@ -100,7 +101,7 @@ def failures(reading: Reading) -> list[str]:
         if failed:
             numbers = list(dict.fromkeys(launch.trial_number for launch in failed))
             lines += ["", f"### {kind.value}: {count(len(failed), 'launch')}, {trials(numbers)}", ""]
-            lines.append(f"{policy.meaning[0].upper()}{policy.meaning[1:]}. {_FAULTS[policy.fault]}")
+            lines.append(_meaning(policy, failed))
             if mended := [number for number in numbers if reading.by_number[number].measured]:
                 lines.append(f"Measured in another launch all the same: {trials(mended)}.")
             lines += _examples(reading, failed)
@@ -110,6 +111,14 @@ def failures(reading: Reading) -> list[str]:
             f"Put aside without a record, because specsweep itself died each time: {trials(silent)}.",
         ]
     return ["## Failures", *lines] if lines else []
+
+
+def _meaning(policy: Policy, failed: Sequence[LaunchRecord]) -> str:
+    """What such a failure says of a trial; the policy's words hold once a trial has failed so often."""
+    most = max(Counter(launch.trial_number for launch in failed).values())
+    if most < (policy.max_launches or 1):
+        return f"A trial is given up after {policy.max_launches} such launches; none has had so many."
+    return f"{policy.meaning[0].upper()}{policy.meaning[1:]}. {_FAULTS[policy.fault]}"
 
 
 def _examples(reading: Reading, failed: Sequence[LaunchRecord]) -> list[str]:

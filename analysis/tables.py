@@ -8,7 +8,7 @@ from analysis.frames import ranking
 from analysis.markup import MISSING, Markdown, bold, count, heading, inline, number, table, trials
 from analysis.reading import Reading
 from sweeper.metrics import METRICS
-from sweeper.records import TrialRecord
+from sweeper.records import TrialRecord, TrialState
 
 MAX_RANKED = 30
 """So many trials are ranked in the report; the frames hold all of them."""
@@ -46,8 +46,8 @@ def ranked(reading: Reading) -> list[str]:
     lines += ["", *table(columns, rows)]
     if left := len(scored) - len(kept):
         lines += ["", f"{count(left, 'slower trial')} left out."]
-    if without := [int(n) for n in frame.loc[frame["rank"].isna(), "number"]]:
-        lines += ["", f"Without a score: {trials(without)}."]
+    if without := [*reading.in_state(TrialState.INFEASIBLE), *reading.in_state(TrialState.FAILED)]:
+        lines += ["", f"Without a score: {trials(sorted(without))}."]
     return lines
 
 

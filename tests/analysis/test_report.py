@@ -109,6 +109,7 @@ def test_a_running_study_is_not_called_finished(store: StudyStore) -> None:
     assert "not finished. Begun and not ended (trial 2)" in report
     assert "## Verdict so far" in report
     assert "3 (2 measured, 1 unfinished), 2 launches" in report
+    assert "Without a score" not in report
 
 
 def test_a_study_that_went_on_after_its_verdict_says_so(store: StudyStore) -> None:
@@ -237,6 +238,7 @@ def test_a_retried_trial_is_not_counted_as_lost(store: StudyStore) -> None:
     launches = [failed(night, FailureKind.SERVER_CRASH, "signal 6"), measured(night, 50.0)]
     trials = [trial(0, plain_config(), [measured(night, 40.0)]), trial(1, ngram(3, 4), launches)]
     report = report_of(store, trials)
+    assert "A trial is given up after 2 such launches; none has had so many." in report
     assert "Measured in another launch all the same: trial 1." in report
     assert "Without a score" not in report
 
