@@ -1,1 +1,57 @@
-LOCK=requirements.lock
+# specsweep: `make` lists what there is. `make sweep` and `make test` are all that most people need.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+ARGS   ?=
+
+.PHONY: help setup sweep test lint check slow ci bench ui lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## create the environment in .venv (about 1.5 minutes, once)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'specsweep needs Python 3.11 or newer; name one with: make setup PYTHON=python3.12' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo 'Python cannot make virtual environments here. On Debian or Ubuntu: apt-get install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@echo 'Installing the locked dependencies: about 1.5 minutes ...'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+sweep: $(READY)  ## run the embedded sweep, or go on with it; ARGS='budget.trials=20' adds settings
+	$(BIN)/specsweep run $(ARGS)
+
+test: $(READY)  ## unit tests and the quick tests with real processes, servers and databases
+	$(BIN)/pytest -m 'not slow' $(ARGS)
+
+lint: $(READY)  ## formatting, lint, types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test  ## lint and test: what a change must pass
+
+slow: $(READY)  ## the long tests: crash campaign, whole sweeps, this README's commands
+	$(BIN)/pytest -m slow $(ARGS)
+
+ci: check slow  ## everything
+
+bench: $(READY)  ## specsweep's own time per trial, as a share of the trial
+	$(BIN)/python -m tests.bench.own_time $(ARGS)
+
+ui: $(READY)  ## MLflow's page on the sweep's database
+	$(BIN)/specsweep ui $(ARGS)
+
+lock: $(READY)  ## write requirements.lock anew from pyproject.toml (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --extra embedded --group build --group model --group dev pyproject.toml --output-file requirements.lock
+
+clean:  ## remove the environment and the caches, not the sweeps
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build *.egg-info

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sweeper.errors import SweepAborted, SweepInterrupted
 from sweeper.policy import POLICY, Fault
-from sweeper.records import LaunchRecord, Purpose
+from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.spec import LimitsSpec
 from sweeper.study import Study
 from sweeper.tracking import Tracker
-from sweeper.trial import Rig, run_launch
+from sweeper.trial import Rig, Save, run_launch
 from sweeper.verdict import Verdict
 
 FINAL_SYNC_S = 60.0
 """How long the last sync of a sweep may take: nobody waits for a server any more."""
 
 
-def run_sweep(rig: Rig, study: Study, tracker: Tracker) -> Verdict:
+Launch = Callable[[Proposal, Rig, Save], LaunchRecord]
+
+
+def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_launch) -> Verdict:
     """Measure configurations until the budget is spent or nothing is left to learn, then confirm.
 
     Raises SweepAborted (a person must mend something), StopFailed, SweepInterrupted.
@@ -31,7 +36,7 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker) -> Verdict:
     while not rig.interrupts.finish_requested and (proposal := study.ask(budget)) is not None:
         rig.view.launch_started(proposal, study.progress(budget))
         try:
-            record = run_launch(proposal, rig, study.save)
+            record = launch(proposal, rig, study.save)
         except SweepInterrupted:
             study.release(proposal)
             raise

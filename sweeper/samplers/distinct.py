@@ -32,8 +32,8 @@ class SpaceExhausted(Exception):
 class DistinctSampler(BaseSampler):
     """Plans a whole legal, untried configuration per trial, and then serves its values.
 
-    Values that a trial already has (one that a person enqueued, or that a crash left half chosen) are kept, even if
-    nothing legal and untried can be built around them: whoever asked must then deal with it.
+    Values that a trial already has (one that a person enqueued, or that a crash left half chosen) are kept,
+    even if nothing legal and untried can be built around them: whoever asked must then deal with it.
 
     factory: makes the wrapped sampler from a seed. Nothing is carried from trial to trial: the seed of a trial is
         drawn from (seed, trial number, attempt), so a resumed study goes on exactly as an uninterrupted one.
