@@ -1,0 +1,38 @@
+"""What the tests of the report share: studies at their end, and ways to look at a report."""
+
+from __future__ import annotations
+
+import re
+
+from analysis.report import markdown
+from sweeper.records import LaunchRecord, Purpose, TrialRecord
+from sweeper.storage import StudyStore
+from sweeper.verdict import decide
+from tests.analysis.builders import OBJECTIVE, Night, fill, measured, ngram, plain_config, simplicity, trial
+
+
+def finish(store: StudyStore) -> StudyStore:
+    """Give the verdict, as a sweep does at its end."""
+    verdict = decide(store.trials(), OBJECTIVE, simplicity)
+    store.set_fact("verdict", verdict.model_dump(mode="json"))
+    return store
+
+
+def report_of(store: StudyStore, trials: list[TrialRecord]) -> str:
+    return markdown(finish(fill(store, trials)), simplicity)
+
+
+def section(report: str, name: str) -> str:
+    """The text under a heading of second rank."""
+    return next(part for part in re.split(r"(?m)^## ", report) if part.startswith(name))
+
+
+def confirmed(night: Night, number: int, values: tuple[float, float]) -> TrialRecord:
+    """A trial with one launch of the search and two fresh ones."""
+    first = measured(night, values[0], Purpose.SEARCH if number else Purpose.BASELINE)
+    fresh = [measured(night, value, Purpose.CONFIRM) for value in values]
+    return trial(number, ngram(3, number) if number else plain_config(), [first, *fresh])
+
+
+def changed(launch: LaunchRecord, **update: object) -> LaunchRecord:
+    return launch.model_copy(update=update)
