@@ -159,10 +159,10 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
     """The chosen files, merged. Raises ConfigError for what is wrong in them as files."""
     traps: list[str] = []
     try:
-        for default in loader.compute_defaults_list("config", groups, RunMode.RUN).defaults:
-            file = (config_dir or Path()) / f"{default.config_path}.yaml"
-            if config_dir is not None and file.is_file():
-                traps += trap_mistakes(file)
+        if config_dir is not None:
+            defaults = loader.compute_defaults_list("config", groups, RunMode.RUN).defaults
+            files = [config_dir / f"{default.config_path}.yaml" for default in defaults]
+            traps = [line for file in files if file.is_file() for line in trap_mistakes(file)]
         config = loader.load_configuration("config", groups, RunMode.RUN, from_shell=False)
     except YamlError as error:
         raise ConfigError([*traps, yaml_mistake(error)]) from None

@@ -42,7 +42,7 @@ class Asked:
 def refusal(asked: Asked) -> str:
     """Why this override is refused before it is applied; empty when it is not."""
     if asked.package or "/" in asked.key or asked.key.partition(".")[0] == "hydra":
-        return f"{asked.text}: neither Hydra's own settings nor packages can be changed here"
+        return f"{asked.text}: Hydra's own settings and packages cannot be changed here"
     if not asked.key:
         return f"{asked.text}: a name is missing before the equals sign"
     if asked.key in GROUPS:

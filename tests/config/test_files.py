@@ -1,0 +1,121 @@
+"""Mistakes in the user's own YAML files name the file, the line where there is one, and the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sweeper.config import load
+from sweeper.config_files import trap_mistakes
+from tests.config.conftest import WriteFiles, mistakes
+
+GLOBAL = "# @package _global_\n"
+
+BROKEN_FILES = [
+    ("not closed", "budget: [1\nx: 2\n", "preset/mine.yaml:3: not valid YAML: expected ',' or ']'"),
+    ("twice", "objective: a\nobjective: b\n", "preset/mine.yaml:3: not valid YAML: found duplicate key objective"),
+    ("tab", "budget:\n\ttrials: 3\n", "preset/mine.yaml:3: not valid YAML: found character '\\t'"),
+    ("alias", "budget: *nowhere\n", "preset/mine.yaml:2: not valid YAML: found undefined alias 'nowhere'"),
+    ("object", "x: !!python/object:os.system {}\n", "preset/mine.yaml:2: not valid YAML: could not determine"),
+    ("no option", "defaults: [override /workload: nope]\n", "Could not find 'workload/nope' Available options"),
+    ("no group", "defaults: [override /worklod: chat]\n", "Could not override 'worklod'"),
+    ("defaults", "defaults: chat\n", "defaults must be a list"),
+    ("itself", "defaults: [mine]\n", "the files cannot be combined"),
+    ("interpolation", "objective: ${x\n", "the files cannot be combined"),
+    ("list", "- objective\n", "the files cannot be combined"),
+    ("unknown name", "budget: {trails: 3}\n", "budget.trails: unknown name; valid: trials"),
+    ("group is a number", "workload: 3\n", "workload: 3 should be a mapping with name, prompts"),
+    ("option by number", "limits: {1: 2}\n", "limits.1: unknown name"),
+    ("prompts", "workload: {prompts: [hello]}\n", "workload.prompts.0: 'hello' should be a mapping with id, text"),
+    ("missing", "defaults: [override /model: gguf]\n", "model.path: is missing; give it"),
+    ("to missing", "model: {path: '???'}\nobjective: ${model.path}\n", "objective: cannot be resolved"),
+    ("space", "space: 3\n", "space: 3 should be a mapping with"),
+    ("empty space", "space: null\n", "space: null should be a mapping"),
+    ("sweep", "budget: {trials: 'choice(1,2)'}\n", "budget.trials: 'choice(1,2)' should be a whole number"),
+    ("condition", "space: {when: {spec_typ: {x: 1}}}\n", "space.when.spec_typ: not a parameter of the space"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [(text, says) for _, text, says in BROKEN_FILES], ids=[i for i, *_ in BROKEN_FILES]
+)
+def test_a_broken_file_gives_a_line_that_helps(text: str, says: str, write_files: WriteFiles) -> None:
+    folder = write_files({"preset/mine.yaml": GLOBAL + text})
+    lines = mistakes("preset=mine", config_dir=folder)
+    assert any(says in line for line in lines), lines
+    assert not any("\n" in line for line in lines)
+
+
+TRAPS = [
+    ("space: {spec_type: off}", "off without quotes is read as false"),
+    ("space: {flash_attn: [on, auto]}", "on without quotes is read as true"),
+    ("engine: {flags: {grammar: NO}}", "NO without quotes is read as false"),
+    ("engine: {flags: {yes: 1}}", "yes without quotes is read as true"),
+    ("engine: {flags: {seed: 010}}", "010 without quotes is read as 8"),
+    ("engine: {flags: {at: 1:30}}", "1:30 without quotes is read as 90"),
+    ("engine: {flags: {at: 1:30.5}}", "1:30.5 without quotes is read as 90.5"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), TRAPS)
+def test_what_yaml_reads_as_something_else_must_be_quoted(text: str, says: str, write_files: WriteFiles) -> None:
+    folder = write_files({"preset/mine.yaml": f"{GLOBAL}\n{text}\n"})
+    (line,) = mistakes("preset=mine", config_dir=folder)
+    assert line.startswith(f"{folder / 'preset' / 'mine.yaml'}:3: {says}")
+    assert "in quotes" in line
+
+
+def test_quoted_words_and_plain_numbers_are_no_trap(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        "a: 'off'\nb: \"010\"\nc: true\nd: False\ne: 10\nf: 0\ng: 0.5\nh: null\ni: 1e-3\nj: choice(on, off)\n"
+    )
+    assert trap_mistakes(path) == []
+
+
+def test_a_trap_in_a_file_that_takes_no_part_is_left_alone(write_files: WriteFiles) -> None:
+    folder = write_files({"preset/other.yaml": "x: off\n", "workload/broken.yaml": "x: [\n"})
+    assert load([], folder).groups["preset"] == "llamacpp_ngram"
+
+
+def test_a_file_that_points_back_at_itself_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("a: &here\n  b: *here\n  c: off\n")
+    assert len(trap_mistakes(path)) == 1
+
+
+def test_a_file_that_is_not_text_is_refused(write_files: WriteFiles) -> None:
+    folder = write_files({"preset/mine.yaml": ""})
+    (folder / "preset" / "mine.yaml").write_bytes(b"x: \xff\xfe")
+    (line,) = mistakes("preset=mine", config_dir=folder)
+    assert "utf-8" in line
+    assert str(folder) in line
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    (line,) = mistakes(config_dir=tmp_path / "nowhere")
+    assert line.startswith("--config-dir: ")
+    assert "is not a directory" in line
+
+
+def test_a_preset_without_its_first_line_says_which_line_is_missing(write_files: WriteFiles) -> None:
+    folder = write_files({"preset/mine.yaml": "budget: {trials: 3}\n"})
+    (line,) = mistakes("preset=mine", config_dir=folder)
+    assert "# @package _global_" in line
+
+
+def test_a_root_without_groups_lists_what_is_missing(write_files: WriteFiles) -> None:
+    lines = mistakes(config_dir=write_files({"config.yaml": "objective: output_throughput\n"}))
+    missing = [line.partition(":")[0] for line in lines if "is missing" in line]
+    assert missing == ["engine", "host", "model", "space", "workload", "study", "budget", "limits", "tracking"]
+
+
+def test_options_of_the_users_own_are_listed_with_the_packaged_ones(write_files: WriteFiles) -> None:
+    (line,) = mistakes("workload=mien", config_dir=write_files({"workload/mine.yaml": ""}))
+    assert "valid: chat, copy_edit, mine (did you mean mine?)" in line
+
+
+def test_a_wrong_file_and_a_wrong_override_are_reported_together(write_files: WriteFiles) -> None:
+    folder = write_files({"preset/mine.yaml": GLOBAL + "x: [\n"})
+    assert len(mistakes("preset=mine", "--multirun", config_dir=folder)) == 2

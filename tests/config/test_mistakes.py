@@ -1,0 +1,204 @@
+"""Every mistake that a person can make on the command line gives one line that helps."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sweeper.config import load
+from sweeper.errors import ConfigError
+from tests.config.conftest import mistakes
+
+# (override, how its line begins, what it must say)
+MISTAKES = [
+    # groups
+    ("engine=llamacp", "engine: 'llamacp'", "valid: llamacpp (did you mean llamacpp?)"),
+    ("preset=llamacpp_smok", "preset: 'llamacpp_smok'", "llamacpp_chat, llamacpp_ngram, llamacpp_smoke"),
+    ("workload=null", "workload=null", "workload=OPTION"),
+    ("engine=[llamacpp]", "engine=[llamacpp]", "the name of one option"),
+    ("engine=a,b", "engine=a,b", "'space.NAME=choice(a,b)'"),
+    ("+engine=llamacpp", "+engine=llamacpp", "without +: engine=llamacpp"),
+    ("~engine", "~engine", "engine=OPTION"),
+    ("engin=llamacpp", "engin: ", "did you mean engine?"),
+    ("model=gguf", "model.path: ", "model.path=VALUE"),
+    # names
+    ("budget.trails=3", "budget.trails: unknown name", "valid: trials, finalists, confirm_launches (did you mean"),
+    ("budgett.trials=3", "budgett: unknown name", "did you mean budget?"),
+    ("+limits.start=3", "limits.start: unknown name", "did you mean start_s?"),
+    ("workload.prompts.0.txt=x", "workload.prompts.0.txt: unknown name", "valid: id, text, prompt_class"),
+    ("workload.prompts.9.id=x", "workload.prompts.9.id=x", "out of range"),
+    ("~space.nope", "~space.nope", "valid: spec_type"),
+    ("~space.spec_type=3", "~space.spec_type=3", "without a value"),
+    ("hydra.run.dir=x", "hydra.run.dir=x", "cannot be changed"),
+    ("engine@other=llamacpp", "engine@other=llamacpp", "cannot be changed"),
+    # values
+    ("budget.trials=many", "budget.trials: 'many'", "whole number"),
+    ("budget.trials=0", "budget.trials: 0", "greater than 0"),
+    ("budget.trials=null", "budget.trials: null", "whole number"),
+    ("budget.trials=true", "budget.trials: true", "whole number"),
+    ("budget=3", "budget: 3", "a mapping with trials, finalists, confirm_launches"),
+    ("budget.trials.x=3", "budget.trials: {'x': 3}", "whole number"),
+    ("workload.max_tokens=1.5", "workload.max_tokens: 1.5", "whole number"),
+    ("limits.start_s=abc", "limits.start_s: 'abc'", "should be a number"),
+    ("limits.start_s=nan", "limits.start_s: nan", "finite"),
+    ("limits.stop_grace_s=-1", "limits.stop_grace_s: -1", "0 or greater"),
+    ("study.sampler=tp", "study.sampler: 'tp'", "'tpe' or 'random'"),
+    ("study.name=a/b", "study.name: 'a/b'", "should match"),
+    ("study.dir='a?b'", "study.dir: 'a?b'", "should not contain '?'"),
+    ("host.port_low=19000", "host.port_high: 18299", "port_low (19000)"),
+    ("host.port_high=70000", "host.port_high: 70000", "less than 65536"),
+    ("objective=ttft_ms", "objective: 'ttft_ms'", "cannot be ranked by; valid: output_throughput"),
+    ("objective=throughput", "objective: 'throughput'", "did you mean output_throughput?"),
+    ("tracking.uri=5", "tracking.uri: 5", "should be text; quote it"),
+    ("engine.command=[]", "engine.command: []", "at least one entry"),
+    ("engine.name=vllm", "engine.name: 'vllm'", "valid: llamacpp"),
+    ("engine.env.X=true", "engine.env.X: true", "quote it"),
+    ("engine.flags.x=null", "engine.flags.x: null", "~engine.flags.x removes it"),
+    ("engine.flags.x=[1]", "engine.flags.x: [1]", "text, a number, true or false"),
+    ("engine.flags.draft_max=3", "engine.flags.draft_max", "spec_draft_n_max"),
+    ("workload.prompts.1.id=notice", "workload.prompts: ", "'notice' appears again"),
+    ("workload.prompts.0.text=''", "workload.prompts.0.text: ''", "should not be empty"),
+    ("study.storage=${oc.env:NOT_SET_ANYWHERE}", "study.storage: ", "the environment variable NOT_SET_ANYWHERE"),
+    ("study.storage=${nope}", "study.storage: cannot be resolved", "'nope'"),
+    ("study.storage=${study.storage}", "study.storage: cannot be resolved", "Recursive"),
+    # sweeps in the wrong place, Hydra's habits
+    ("budget.trials=1,2", "budget.trials=1,2", "'space.NAME=choice(1,2)'"),
+    ("workload.repeats=choice(1,2)", "workload.repeats=choice(1,2)", "'space.NAME=choice(1,2)'"),
+    ("engine.flags.ctx_size=1,2", "engine.flags.ctx_size=1,2", "'space.ctx_size=choice(1,2)'"),
+    ("engine.command=a,b", "engine.command=a,b", "'engine.command=[a,b]'"),
+    ("engine.flags.spec_type=none", "engine.flags.spec_type=none: has no effect", "write space.spec_type=none"),
+    ("--multirun", "--multirun", "specsweep sweeps by itself"),
+    ("-m", "-m", "'space.NAME=choice(2,4)'"),
+    ("--plain", "'--plain'", "options stand before the overrides"),
+    ("budget.trials", "'budget.trials'", "write NAME=VALUE"),
+    ("=3", "=3", "a name is missing"),
+    # what a shell left over
+    ("space.threads=choice(2,", "'space.threads=choice(2,'", "in quotes"),
+    ("4)", "'4)'", "in quotes"),
+    ("model.path=~/x.gguf", "'model.path=~/x.gguf'", """'model.path="~/x.gguf"'"""),
+    # the space
+    ("space.threads=choice()", "space.threads: 'choice()'", "at least one value"),
+    ("space.threads=[]", "space.threads: []", "at least one entry"),
+    ("space.threads=choice(1,null)", "space.threads: 'choice(1,null)'", "write false"),
+    ("space.threads=[1,null]", "space.threads: [1, None]", "write false"),
+    ("space.threads=null", "space.threads: null", "write false"),
+    ("space.threads=choice(1,[2])", "space.threads: ", "not [2]"),
+    ("space.threads=choice(1,1)", "space.threads: ", "1 appears again"),
+    ("space.threads=choices(1,2)", "space.threads: ", "did you mean choice?"),
+    ("space.threads=glob(*)", "space.threads: ", "write choice(a,b)"),
+    ("space.threads=interval(1)", "space.threads: ", "interval(low,high)"),
+    ("space.threads=range(8,1)", "space.threads: ", "up to, but not including, 1"),
+    ("space.threads=range(3,3)", "space.threads: ", "the range is empty"),
+    ("space.threads=range(1,3,step=0)", "space.threads: ", "a step above 0"),
+    ("space.threads=range(0,1,step=0.0001)", "space.threads: ", "10000 values"),
+    ("space.spec_draft_p_min=interval(1,0.5)", "space.spec_draft_p_min: ", "low < high, not 1 to 0.5"),
+    ("space.spec_draft_p_min=tag(log,interval(0,1))", "space.spec_draft_p_min: ", "0 < low < high"),
+    ("space.spec_draft_p_min=tag(lin,interval(0,1))", "space.spec_draft_p_min: ", "'lin' means nothing here"),
+    ("space.threads=tag(log,choice(1,2))", "space.threads: ", "needs an interval"),
+    ("space.threads={a:1}", "space.threads: {'a': 1}", "a mapping is no value"),
+    ("space.spec_draft_n_max=range(0,4)", "space.spec_draft_n_max: 0", "at least 1"),
+    ("space.env=3", "space.env: 3", "should be a mapping"),
+    ("space.env.X=choice(true,false)", "space.env.X: ", "write 0 and 1"),
+    ("+space.env.spec_type=choice(a,b)", "space.env.spec_type: ", "a flag has this name"),
+    # conditions
+    ("space.when=3", "space.when: 3", "should be a mapping"),
+    ("space.when.spec_type=3", "space.when.spec_type: 3", "should be a mapping"),
+    ("space.when.nope.spec_type=ngram-simple", "space.when.nope: ", "not a parameter of the space"),
+    ("space.when.spec_ngram_map_k_size_n.nope=1", "space.when.spec_ngram_map_k_size_n.nope", "nor a fixed flag"),
+    (
+        "space.when.spec_ngram_map_k_size_n.spec_type=ngram-map-q",
+        "space.when.spec_ngram_map_k_size_n.spec_type: 'ngram-map-q'",
+        "did you mean ngram-map-k?",
+    ),
+    (
+        "space.when.spec_ngram_map_k_size_n.spec_ngram_map_k_size_m=5",
+        "space.when.spec_ngram_map_k_size_n.spec_ngram_map_k_size_m: 5",
+        "valid: 2, 3, 4, 6, 8, 12, 16",
+    ),
+    ("space.when.spec_ngram_map_k_size_n.spec_type=a,b", "space.when.", "_size_n.spec_type=[a,b]'"),
+    (
+        "space.when.spec_type.spec_ngram_simple_size_n=2",
+        "space.when: ",
+        "spec_type needs spec_ngram_simple_size_n",
+    ),
+    ("~space.spec_type", "space.when.spec_ngram_simple_size_n.spec_type (and 6 more)", "nor a fixed flag"),
+]
+
+
+@pytest.mark.parametrize(("override", "begins", "says"), MISTAKES, ids=[override for override, _, _ in MISTAKES])
+def test_a_mistake_gives_one_helpful_line(override: str, begins: str, says: str) -> None:
+    (line,) = mistakes(override)
+    assert line.startswith(begins)
+    assert says in line
+    assert "\n" not in line
+    assert len(line) < 400
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    lines = mistakes(
+        "--multirun",
+        "budget.trials=1,2",
+        "tracking=mlflo",
+        "host.port_low=many",
+        "limits.start_s=0",
+        "objective=speed",
+        "engine.flags.draft_max=2",
+        "space.spec_type=choice(ngram-simple,ngram-map-k4v,ngram-map-k,ngram)",
+        "space.spec_ngram_map_k_size_n=range(2,2)",
+        "study.storage=${oc.env:NOT_SET_ANYWHERE}",
+        "model=gguf",
+    )
+    paths = {re.split(r"[:=] ?", line)[0] for line in lines}
+    assert paths == {
+        "--multirun",
+        "budget.trials",
+        "tracking",
+        "host.port_low",
+        "limits.start_s",
+        "objective",
+        "engine.flags.draft_max",
+        "space.spec_type",
+        "space.spec_ngram_map_k_size_n",
+        "study.storage",
+        "model.path",
+    }
+    assert len(lines) == len(paths)
+
+
+def test_the_message_counts_and_lists_the_mistakes() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(["budget.trials=0", "budget.finalists=0"])
+    assert str(caught.value).splitlines() == [
+        "2 mistakes in the configuration:",
+        "  budget.trials: 0 should be greater than 0",
+        "  budget.finalists: 0 should be 1 or greater",
+    ]
+
+
+def test_an_unknown_option_hides_what_only_follows_from_it() -> None:
+    lines = mistakes("engine=other", "engine.name=other", "space.spec_type=choice(a,b)", "budget.trials=0")
+    assert [line.partition(":")[0] for line in lines] == ["engine", "budget.trials"]
+
+
+def test_passwords_are_not_shown() -> None:
+    (line,) = mistakes("study.storage=postgresql://me:hunter2@host/db?sslmode=require")
+    assert "hunter2" not in line
+    assert "***" in line
+
+
+def test_a_space_without_anything_to_search_is_refused() -> None:
+    lines = mistakes(
+        "space.spec_type=ngram-map-k", "space.spec_ngram_map_k_size_n=2", "space.spec_ngram_map_k_size_m=4"
+    )
+    assert lines == ("space: nothing to search; give values like space.NAME='choice(2,4)'",)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.text(max_size=30))
+def test_whatever_is_typed_the_only_error_is_a_config_error(text: str) -> None:
+    with contextlib.suppress(ConfigError):
+        load([text, f"space.threads={text}", f"study.name={text}", f"space.when.spec_type.threads={text}"])
