@@ -121,9 +121,9 @@ def parse_arguments(arguments: Sequence[str]) -> dict[str, Any]:
     given = {name: value for name, value in vars(parser.parse_args(arguments)).items() if value is not None}
     if not given.pop("version") and "model.path" not in given:
         parser.error("the following arguments are required: -m/--model")
-    for name in ("model.path", "speculative.draft.mparams.path"):
+    for name, what in (("model.path", "model"), ("speculative.draft.mparams.path", "draft model")):
         if name in given and not Path(given[name]).is_file():
-            parser.error(f"failed to load model, {given[name]!r}: no such file")
+            parser.error(f"failed to load {what}, {given[name]!r}: no such file")
     return given
 
 
