@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -114,11 +115,15 @@ def test_rest_of_a_killed_build_is_no_copy(source: Path, tmp_path: Path) -> None
     assert not rest.exists()
 
 
-def test_several_at_once_make_one_copy(source: Path, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: copy(source, tmp_path).stat().st_ino, range(8)))
-    assert len(set(made)) == 1
-    assert gguf.GGUFReader(copy(source, tmp_path)).tensors
+def test_second_process_waits_for_the_first(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    with ThreadPoolExecutor(1) as pool, (tmp_path / "cache" / "smollm2-F16.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        made = pool.submit(copy, source, tmp_path)
+        with pytest.raises(TimeoutError):
+            made.result(timeout=0.5)
+        fcntl.flock(other, fcntl.LOCK_UN)
+        assert made.result(timeout=60).is_file()
 
 
 def test_damaged_source_is_named_and_nothing_is_made(source: Path, tmp_path: Path) -> None:
