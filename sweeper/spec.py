@@ -65,7 +65,7 @@ class Choice(Frozen):
 
 
 class IntRange(Frozen):
-    """Whole numbers from `low` to `high`, both included, in steps of `step`."""
+    """Whole numbers from `low` to `high`, BOTH INCLUDED; `conf/` writes `range(low, high + 1)`, as Hydra does."""
 
     kind: Literal["range"] = "range"
     low: int
@@ -139,7 +139,7 @@ class HostSpec(Frozen):
 
     name: str
     kind: Literal["local"] = "local"
-    state_dir: str
+    state_dir: str = Field(min_length=1)
     port_low: int = Field(gt=0, lt=65536)
     port_high: int = Field(gt=0, lt=65536)
 
@@ -191,8 +191,8 @@ class StudySpec(Frozen):
     """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
-    dir: str
-    storage: str
+    dir: str = Field(min_length=1)
+    storage: str = Field(min_length=1)
     sampler: Literal["tpe", "random"]
     seed: int = Field(ge=0)
     startup_trials: int = Field(ge=0)

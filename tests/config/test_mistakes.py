@@ -49,6 +49,7 @@ MISTAKES = [
     ("study.sampler=tp", "study.sampler: 'tp'", "'tpe' or 'random'"),
     ("study.name=a/b", "study.name: 'a/b'", "should match"),
     ("study.dir='a?b'", "study.dir: 'a?b'", "should not contain '?'"),
+    ("study.dir=''", "study.dir: ''", "should not be empty"),
     ("host.port_low=19000", "host.port_high: 18299", "port_low (19000)"),
     ("host.port_high=70000", "host.port_high: 70000", "less than 65536"),
     ("objective=ttft_ms", "objective: 'ttft_ms'", "cannot be ranked by; valid: output_throughput"),
