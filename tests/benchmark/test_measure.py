@@ -174,6 +174,12 @@ def test_bad_answer_is_a_failed_benchmark_with_its_evidence(
     assert "prompt 'p0', repeat 0" in str(error)
 
 
+def test_redirect_is_not_followed(server: FakeLlama) -> None:
+    server.answers.update({CHAT: fake.redirect("/elsewhere"), "/elsewhere": fake.chat("a")})
+    assert "status 307" in str(failure(server))
+    assert "/elsewhere" not in server.paths
+
+
 def test_failed_warm_up_says_that_it_was_one(server: FakeLlama) -> None:
     server.answers[CHAT] = fake.status(503)
     assert "prompt 'p0', warm-up" in str(failure(server))

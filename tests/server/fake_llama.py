@@ -108,6 +108,16 @@ def status(code: int, text: str = "no") -> Answer:
     return raw(text.encode(), code)
 
 
+def redirect(path: str) -> Answer:
+    def answer(handler: Handler) -> None:
+        handler.send_response(307)
+        handler.send_header("Location", path)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return answer
+
+
 def in_turn(*answers: Answer) -> Answer:
     """One answer after another; the last one stays."""
     left = list(answers)
