@@ -1,7 +1,4 @@
-"""Reconciling: making MLflow's runs equal to the views of a study, whatever an earlier sync left behind.
-
-Only `tracking.py` uses this; it is the other half of MLflow's one door.
-"""
+"""Makes MLflow's runs equal to the views of a study, whatever an earlier sync left. Only for tracking.py."""
 
 from __future__ import annotations
 
@@ -105,13 +102,14 @@ class Writer:
         experiment = self.calls.client().get_experiment_by_name(self.study.name)
         if experiment is None:
             made = self.calls.client().create_experiment(self.study.name, artifact_location=artifact_root)
-            self.memory.experiment_id = made
+            self.memory.experiment_id = _given(made)
         elif experiment.lifecycle_stage != "active":
+            name = self.study.name
             raise PlaceUnusable(
-                f"the experiment {self.study.name!r} was deleted; restore it there or name the study differently"
+                f"the experiment {name!r} was deleted; restore it there or name the study differently"
             )
         else:
-            self.memory.experiment_id = experiment.experiment_id
+            self.memory.experiment_id = _given(experiment.experiment_id)
             self.memory.page = experiment.tags.get(TAG_PAGE, "")
         runs: dict[str, list[Run]] = {}
         for run in self._search(f"tags.`{TAG_STUDY}` = '{self.study.name}'"):
@@ -169,7 +167,7 @@ class Writer:
             run = self.calls.client().create_run(self.memory.experiment_id, view.start_ms, tags, view.name)
         elif run.info.lifecycle_stage != "active":
             return DELETED
-        run_id = run.info.run_id
+        run_id = _given(run.info.run_id)
         for name in FAILURE_TAGS if TAG_FAILURE in run.data.tags else ():
             if name in run.data.tags and name not in view.tags:
                 self.calls.client().delete_tag(run_id, name)
@@ -186,10 +184,8 @@ class Writer:
         Two arise when "create run" reached a server that answered too late.
         """
         trial = f"tags.`{TAG_STUDY}` = '{self.study.name}' AND tags.`{TAG_TRIAL}` = '{view.trial.number}'"
-        runs = self._search(trial)
-        active = [run for run in runs if run.info.lifecycle_stage == "active"]
-        usable = [run for run in active if _is_usable(run, view)]
-        kept = min(usable, key=_age, default=None)
+        active = [run for run in (runs := self._search(trial)) if run.info.lifecycle_stage == "active"]
+        kept = min((run for run in active if _is_usable(run, view)), key=_age, default=None)
         for run in active:
             if run is not kept:
                 self._tag(run.info.run_id, {TAG_RETIRED: "duplicate" if kept else "superseded"})
@@ -227,6 +223,13 @@ class Writer:
 
 
 _ALL = 3  # ViewType.ALL, which is not worth loading MLflow for; also finds what a user deleted
+
+
+def _given(identifier: str) -> str:
+    """`identifier`. Raises PlaceUnusable when it is empty: the client fills in what a strange answer lacks."""
+    if not identifier:
+        raise PlaceUnusable("what answers there is not an MLflow server")
+    return identifier
 
 
 def _shown(runs: Sequence[Run]) -> str:

@@ -66,10 +66,13 @@ class RunView:
         return run_files(self.trial, read)
 
     def contradicts(self, params: Mapping[str, str], metrics: Mapping[str, float]) -> bool:
-        """Whether a run that holds these can never become this one: MLflow forgets no parameter and no metric."""
+        """Whether a run that holds these can never become this one: MLflow forgets no parameter and no metric.
+
+        What a user added under other names is no contradiction.
+        """
         ours = {point.name for point in self.points}
         theirs = {name for name in metrics if name in _METRIC_NAMES} - ours
-        return bool(theirs) or any(self.params.get(name) != value for name, value in params.items())
+        return bool(theirs) or any(self.params.get(name, value) != value for name, value in params.items())
 
 
 _METRIC_NAMES = {*METRICS, *(metric.mlflow_alias for metric in METRICS.values()), REPEAT_SERIES} - {""}

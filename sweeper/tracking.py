@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,7 @@ RETRY_AFTER_S = 30.0
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_LOGGING_LEVEL": "ERROR",
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     # The client's own retries are off: a repeated "create run" makes two, and the next sync is our retry.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
@@ -111,7 +112,8 @@ class Tracker:
         elif self._clock.monotonic_s() < self._retry_at_s:
             return SyncReport(num_behind=len(self._memory.stale(views)), error=self._error)
         budget_s = self._spec.sync_s if deadline_s is None else deadline_s
-        num_written = self._try(study, views, budget_s)
+        with warnings.catch_warnings(action="ignore"):  # MLflow's own affairs, and the live view would be torn
+            num_written = self._try(study, views, budget_s)
         return SyncReport(num_written, len(self._memory.stale(views)), self._error)
 
     def view_url(self, base: str) -> str:
@@ -169,10 +171,11 @@ def _load() -> tuple[type[Exception], ...]:
     It takes seconds and 200 MB, so it is not loaded before it is needed.
     """
     os.environ.update(_SETTINGS)
+    from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
-    return MlflowException, SQLAlchemyError, sqlite3.Error, OSError, PlaceUnusable
+    return MlflowException, ParseError, SQLAlchemyError, sqlite3.Error, OSError, PlaceUnusable
 
 
 def _experiment_id(place: Place, study: str) -> str:

@@ -1,0 +1,86 @@
+"""Where MLflow lives, and what is said about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sweeper.mlflow_place import PlaceUnusable, mask, one_line, place_of, ui_address, ui_argv, ui_env, uri_mistake
+from sweeper.spec import TrackingSpec
+
+
+def spec(uri: str, artifacts: str = "") -> TrackingSpec:
+    return TrackingSpec(uri=uri, artifact_location=artifacts, sync_s=10.0)
+
+
+def test_sqlite_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = place_of(spec("sqlite:///sweep/mlflow.db", "sweep/my files"))
+    assert place.uri == f"sqlite:///{tmp_path}/sweep/mlflow.db"
+    assert place.database == tmp_path / "sweep/mlflow.db"
+    assert place.artifact_root == f"file://{tmp_path}/sweep/my%20files"
+    assert place_of(spec("sqlite:///a/b.db")).artifact_root == f"file://{tmp_path}/a/mlartifacts"
+
+
+def test_a_server_keeps_its_own_files_unless_told_an_address() -> None:
+    assert place_of(spec("http://host:5000/", "runs/files")).artifact_root is None
+    assert place_of(spec("http://host:5000/", "s3://bucket/x")).artifact_root == "s3://bucket/x"
+    assert place_of(spec("http://host:5000/")).uri == "http://host:5000"
+
+
+@pytest.mark.parametrize("uri", ["", "sqlite:///a.db", "sqlite:////abs/a.db", "http://host", "https://host:1/x"])
+def test_addresses_that_can_be_used(uri: str) -> None:
+    assert uri_mistake(uri) is None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["mlruns", "sqlite:", "sqlite:///", "sqlite:///:memory:", "file:///x", "http://", "http://[x", "databricks"],
+)
+def test_addresses_that_cannot_be_used_are_refused_with_what_would_be_right(uri: str) -> None:
+    assert uri_mistake(uri) is not None
+    with pytest.raises(PlaceUnusable, match=r"tracking\.uri"):
+        place_of(spec(uri))
+
+
+def test_no_password_in_a_message() -> None:
+    mistake = uri_mistake("postgresql://me:s3cret@host/db")
+    assert mistake is not None
+    assert "s3cret" not in mistake
+    assert mask("at http://me:s3cret@host/x and https://you:pw@b") == "at http://***@host/x and https://***@b"
+    assert "s3cret" not in repr(place_of(spec("http://me:s3cret@host")))
+
+
+def test_the_innermost_cause_is_told_in_one_short_line() -> None:
+    outer = OSError("x" * 500)
+    assert one_line(outer) == "x" * 199 + "…"
+    outer.__context__ = ConnectionRefusedError(111, "Connection\nrefused")
+    assert one_line(outer) == "[Errno 111] Connection refused"
+    assert one_line(TimeoutError()) == "TimeoutError"
+
+
+def test_an_error_that_was_merely_being_handled_is_not_the_cause() -> None:
+    error = OSError("of MLflow")
+    error.__context__ = LookupError("of the sweep")
+    assert one_line(error) == "of MLflow"
+
+
+def test_the_page_of_a_file_is_served_lean_and_without_the_store_on_the_command_line(tmp_path: Path) -> None:
+    here = spec(f"sqlite:///{tmp_path}/mlflow.db")
+    argv = ui_argv(here, "127.0.0.1", 5001)
+    assert argv[1:] == ("-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "5001", "--workers", "1")
+    env = ui_env(here)
+    assert env["MLFLOW_BACKEND_STORE_URI"] == here.uri
+    assert env["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] == "false"
+    assert ui_address(here, "127.0.0.1", 5001) == "http://127.0.0.1:5001"
+
+
+def test_a_server_needs_no_second_one() -> None:
+    assert ui_argv(spec("http://host:5000"), "127.0.0.1", 5001) == ()
+    assert ui_address(spec("http://host:5000/"), "127.0.0.1", 5001) == "http://host:5000"
+
+
+def test_there_is_no_page_when_tracking_is_off() -> None:
+    with pytest.raises(PlaceUnusable, match="tracking is off"):
+        ui_argv(spec(""), "127.0.0.1", 5001)

@@ -1,0 +1,140 @@
+"""What users and accidents did to MLflow, and what the next sync makes of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from sweeper.mlflow_runs import TAG_RETIRED
+from sweeper.mlflow_view import TAG_FAILURE, TAG_STUDY, TAG_TRIAL
+from sweeper.spec import TrackingSpec
+from sweeper.tracking import RETRY_AFTER_S, SyncReport, Tracker
+from tests.tracking import seen
+from tests.tracking.clocks import ManualClock
+from tests.tracking.conftest import spec_for
+from tests.tracking.studies import START, FakeStudy, launch, make_study, spec_config, trial
+
+pytestmark = [pytest.mark.service, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+def sync(spec: TrackingSpec, study: FakeStudy) -> SyncReport:
+    """What another process would do: nothing is remembered."""
+    return Tracker(spec, ManualClock()).sync(study)
+
+
+def test_a_run_that_a_user_deleted_stays_deleted(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(3)
+    sync(sqlite_spec, study)
+    seen.client(sqlite_spec.uri).delete_run(seen.runs(sqlite_spec.uri)[1].info.run_id)
+    settings = spec_config(1)
+    assert sync(sqlite_spec, study) == SyncReport()
+    study.add(trial(1, settings, launches=(launch(1, settings), launch(1, settings, 1))))
+    assert sync(sqlite_spec, study) == SyncReport()
+    assert seen.trial_numbers(sqlite_spec.uri) == [0, 2]
+
+
+def test_a_run_deleted_while_the_sweep_goes_on_stays_deleted(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(2)
+    tracker = Tracker(sqlite_spec, ManualClock())
+    tracker.sync(study)
+    seen.client(sqlite_spec.uri).delete_run(seen.runs(sqlite_spec.uri)[1].info.run_id)
+    settings = spec_config(1)
+    study.add(trial(1, settings, launches=(launch(1, settings), launch(1, settings, 1))))
+    report = tracker.sync(study)
+    assert (report.num_behind, report.error) == (0, "")
+    assert seen.trial_numbers(sqlite_spec.uri) == [0]
+
+
+def test_of_two_runs_of_one_trial_the_complete_one_is_kept(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(2)
+    sync(sqlite_spec, study)
+    mlflow = seen.client(sqlite_spec.uri)
+    kept = seen.runs(sqlite_spec.uri)[1].info
+    mlflow.create_run(kept.experiment_id, 1, {TAG_STUDY: "night", TAG_TRIAL: "1"})
+    sync(sqlite_spec, study)
+    assert [run.info.run_id for run in seen.runs(sqlite_spec.uri)][1:] == [kept.run_id]
+    retired = seen.runs(sqlite_spec.uri, view=seen.DELETED)
+    assert [run.data.tags[TAG_RETIRED] for run in retired] == ["duplicate"]
+    assert sync(sqlite_spec, study) == SyncReport()
+
+
+def test_a_score_that_turned_into_a_failure_gets_a_run_without_it(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(4)
+    study.add(trial(3, spec_config(3)))
+    sync(sqlite_spec, study)
+    sync(sqlite_spec, make_study(4))
+    runs = seen.runs(sqlite_spec.uri)
+    assert [run.data.tags[TAG_TRIAL] for run in runs] == ["0", "1", "2", "3"]
+    assert "output_throughput" not in runs[3].data.metrics
+
+
+def test_a_failure_that_turned_into_a_score_loses_its_reason(sqlite_spec: TrackingSpec) -> None:
+    sync(sqlite_spec, make_study(4))
+    study = make_study(4)
+    study.add(trial(3, spec_config(3)))
+    sync(sqlite_spec, study)
+    run = seen.runs(sqlite_spec.uri)[3]
+    assert run.info.status == "FINISHED"
+    assert TAG_FAILURE not in run.data.tags
+    assert "mlflow.note.content" not in run.data.tags
+
+
+def test_one_refused_trial_does_not_hold_up_the_others(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(3)
+    long_ago = START.replace(year=1960)
+    study.add(
+        trial(1, spec_config(1), launches=(launch(1, spec_config(1), started_at=long_ago, ended_at=long_ago),))
+    )
+    tracker = Tracker(sqlite_spec, ManualClock())
+    report = tracker.sync(study)
+    assert (report.num_written, report.num_behind) == (2, 1)
+    assert report.error.startswith("trial 1 was refused: Invalid value -310356000000 for parameter")
+    assert tracker.sync(study) == SyncReport(num_behind=1)
+
+
+def test_a_deleted_experiment_is_one_clear_line(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(2)
+    sync(sqlite_spec, study)
+    mlflow = seen.client(sqlite_spec.uri)
+    experiment = mlflow.get_experiment_by_name("night")
+    assert experiment is not None
+    mlflow.delete_experiment(experiment.experiment_id)
+    report = sync(sqlite_spec, study)
+    assert report.num_behind == 2
+    assert report.error.endswith(
+        "the experiment 'night' was deleted; restore it there or name the study differently"
+    )
+    mlflow.restore_experiment(experiment.experiment_id)
+    assert sync(sqlite_spec, study) == SyncReport()
+    assert seen.trial_numbers(sqlite_spec.uri) == [0, 1]
+
+
+def test_a_file_that_is_no_database_is_reported_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "mlflow.db"
+    file.write_text("not a database, and longer than one hundred bytes " * 4)
+    clock = ManualClock()
+    tracker = Tracker(spec_for(f"sqlite:///{file}", tmp_path), clock)
+    report = tracker.sync(make_study(2))
+    assert report == SyncReport(num_behind=2, error=f"sqlite:///{file}: file is not a database")
+    file.unlink()
+    assert tracker.sync(make_study(2)) == report
+    clock.now_s += RETRY_AFTER_S
+    assert tracker.sync(make_study(2)) == SyncReport(num_written=2)
+
+
+def test_a_database_of_optuna_is_not_touched(tmp_path: Path) -> None:
+    file = tmp_path / "study.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE trials (trial_id INTEGER)")
+    connection.close()
+    before = file.read_bytes()
+    assert "needs a database of its own" in sync(spec_for(f"sqlite:///{file}", tmp_path), make_study(1)).error
+    assert file.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    report = sync(spec_for(f"sqlite:///{tmp_path}/file/mlflow.db", tmp_path), make_study(1))
+    assert report.error.endswith(f"File exists: '{tmp_path}/file'")
