@@ -29,7 +29,7 @@ DONE = b"data: [DONE]\n\n"
 USAGE = event(choices=[], usage={"completion_tokens": 2, "prompt_tokens": 5})
 
 
-# -- streams ----------------------------------------------------------------------------------------------------
+# Streams.
 
 
 def test_saved_answer_without_speculation_drafted_nothing() -> None:
@@ -119,7 +119,7 @@ def test_damaged_answer_is_understood_or_a_value_error(at: int, junk: bytes, cut
         assert answer.num_drafted_tokens is None or answer.num_drafted_tokens >= (answer.num_accepted_tokens or 0)
 
 
-# -- pages ------------------------------------------------------------------------------------------------------
+# Pages.
 
 
 def test_saved_counters() -> None:
@@ -160,7 +160,7 @@ def test_version_of_the_wheel_and_of_a_native_server() -> None:
     assert ENGINE.parse_version(native) == "11434 (abcdef)"
 
 
-# -- log --------------------------------------------------------------------------------------------------------
+# Log.
 
 
 @pytest.mark.parametrize(

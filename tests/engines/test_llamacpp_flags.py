@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.engines.base import HostFacts, Placement
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.spec import FlagValue, ServerConfig
 
 ENGINE = LlamaCpp()
-DRAFT = {"spec_type": "draft-simple", "spec_draft_model": "/models/draft.gguf"}
 
 
 def config(**flags: FlagValue) -> ServerConfig:
@@ -24,11 +22,7 @@ def same(first: ServerConfig, second: ServerConfig) -> bool:
     return ENGINE.canonical(first).key() == ENGINE.canonical(second).key()
 
 
-def violations(**flags: FlagValue) -> list[str]:
-    return ENGINE.violations(config(**flags), HostFacts())
-
-
-# -- mistakes ---------------------------------------------------------------------------------------------------
+# Mistakes.
 
 
 def test_unknown_speculative_type_is_named_with_the_valid_ones() -> None:
@@ -102,7 +96,7 @@ def test_flags_of_a_native_server_that_are_not_known_here_pass() -> None:
     assert mistakes("cache_type_k", "q8_0") == []
 
 
-# -- canonical --------------------------------------------------------------------------------------------------
+# Canonical.
 
 
 @pytest.mark.parametrize(
@@ -186,76 +180,3 @@ def test_equal_values_are_equal_configurations(first: dict[str, FlagValue], seco
 
 def test_environment_is_kept() -> None:
     assert ENGINE.canonical(ServerConfig(env={"OMP_NUM_THREADS": "1"})).env == {"OMP_NUM_THREADS": "1"}
-
-
-# -- violations -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["draft-simple", "draft-eagle3", "draft-dflash", "draft-dspark"])
-def test_draft_type_without_a_draft_model_is_refused(kind: str) -> None:
-    assert "needs spec_draft_model" in violations(spec_type=kind)[0]
-
-
-def test_own_heads_need_no_draft_model() -> None:
-    assert violations(spec_type="draft-mtp") == []
-
-
-def test_shortest_draft_above_the_longest_is_refused() -> None:
-    assert "spec_draft_n_min=4 > spec_draft_n_max=3" in violations(**DRAFT, spec_draft_n_min=4)[0]
-    assert violations(**DRAFT, spec_draft_n_min=3) == []
-
-
-def test_ngram_simple_that_drafts_less_than_it_looks_up_is_refused() -> None:
-    sizes = {"spec_ngram_simple_size_n": 4, "spec_ngram_simple_size_m": 3}
-    assert "thrown away" in violations(spec_type="ngram-simple", **sizes)[0]
-    assert violations(spec_type="ngram-simple", spec_ngram_simple_size_n=4, spec_ngram_simple_size_m=4) == []
-
-
-def test_default_counts_in_a_combination_too() -> None:
-    assert violations(spec_type="ngram-simple", spec_ngram_simple_size_m=11)
-    assert violations(spec_type="ngram-simple", spec_ngram_simple_size_m=12) == []
-
-
-@pytest.mark.parametrize("kind", ["map_k", "map_k4v"])
-def test_other_ngram_kinds_may_draft_less_than_they_look_up(kind: str) -> None:
-    flags: dict[str, FlagValue] = {f"spec_ngram_{kind}_size_n": 4, f"spec_ngram_{kind}_size_m": 3}
-    assert violations(spec_type=f"ngram-{kind.replace('_', '-')}", **flags) == []
-
-
-def test_value_that_alone_is_wrong_is_a_violation_too() -> None:
-    assert violations(**DRAFT, spec_draft_n_max=0)
-    assert violations(**DRAFT, spec_draft_p_min=1.5)
-    assert violations(spec_type="nonsense")
-
-
-def test_draft_model_without_a_type_is_legal_since_it_is_the_baseline() -> None:
-    assert violations(spec_draft_model="/models/draft.gguf") == []
-
-
-# -- simplicity and command line --------------------------------------------------------------------------------
-
-
-def test_simpler_means_less_machinery_then_shorter_drafts() -> None:
-    ordered = [
-        config(ctx_size=2048),
-        config(spec_type="ngram-simple", spec_ngram_simple_size_n=3, spec_ngram_simple_size_m=4),
-        config(spec_type="ngram-cache"),
-        config(spec_type="ngram-simple", spec_ngram_simple_size_n=3, spec_ngram_simple_size_m=16),
-        config(**DRAFT),
-        config(spec_type="ngram-cache,ngram-simple"),
-    ]
-    keys = [ENGINE.simplicity(one) for one in ordered]
-    assert keys == sorted(keys)
-    assert len(set(keys)) == len(keys)
-
-
-def test_command_line_of_a_configuration() -> None:
-    wanted = config(
-        spec_type="ngram-simple", spec_ngram_simple_size_n=3, flash_attn="on", no_mmap=True, jinja=False
-    )
-    spec = ENGINE.launch_spec(wanted, Placement(("llama-server",), "/m.gguf", 31000, "n0nce"))
-    assert " ".join(spec.argv) == (
-        "llama-server --model /m.gguf --alias n0nce --host 127.0.0.1 --port 31000 --metrics"
-        " --spec-type ngram-simple --spec-ngram-simple-size-n 3 --flash-attn on --no-mmap"
-    )
-    assert "LLAMA_API_KEY" in spec.unset_env
