@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, Shell, StopReport
 from launchers.errors import HostDirty, HostLost, StartFailed, StopFailed
-from launchers.replies import LEADER, Reply, call_script, command_text, parse_reply
+from launchers.replies import LEADER, SERVER_ID, Reply, call_script, command_text, parse_reply
 
 MAX_LOG_BYTES = 4 * 1024 * 1024
 KEPT_FOLDERS = 20
@@ -86,16 +86,16 @@ class HostLauncher:
         commands = command_text(spec)
         try:
             reply = self._ask("start", spec.nonce, str(spec.port), commands, LEADER, extra_s=_START_WAIT_S)
-            if reply.kind == "started":
-                return self._handle_started(reply, spec)
             if reply.kind == "refused":
                 raise StartFailed(f"server {spec.nonce} was not started on {self.host}: {reply.text()}")
+            if reply.kind not in ("dirty", "used"):
+                return self._handle_started(_expect(reply, "started"), spec)
         except BaseException as error:
             self._abandon(spec, error)
             raise
         if reply.kind == "used":
             raise StartFailed(f"server {spec.nonce} was not started on {self.host}: its nonce was used before")
-        raise self._dirty(_expect(reply, "dirty"), f"port {spec.port}")
+        raise self._dirty(reply, f"port {spec.port}")
 
     def status(self, handle: ServerHandle) -> ServerStatus:
         """State, exit code and log size in one call; also notes the server's processes for a later stop."""
@@ -214,7 +214,9 @@ class HostLauncher:
         )
 
     def _identity(self, handle: ServerHandle) -> tuple[str, ...]:
-        """The words that name a server to supervisor.sh. Raises ValueError for a server of another host."""
+        """The words that name a server to supervisor.sh. Raises ValueError for one that cannot be ours."""
+        if not SERVER_ID.fullmatch(handle.server_id):
+            raise ValueError(f"{handle.server_id!r} is no server id")
         if handle.host != self.host:
             raise ValueError(f"server {handle.server_id} runs on {handle.host!r}, not on {self.host!r}")
         return handle.server_id, str(handle.pid), str(handle.start_time), handle.boot_id, str(handle.port)

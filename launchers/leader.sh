@@ -1,5 +1,5 @@
-# Leads the session of one server and keeps its exit code. Copied into the server's state folder by supervisor.sh, which
-# has made this process the leader. $1: the state folder; $2: the umask the server is to have (the host's own).
+# Leads the session of one server and keeps its exit code. supervisor.sh copies it into the server's state folder
+# and starts it with setsid. $1: the state folder; $2: the umask the server is to have (the host's own).
 
 D=$1 mask=$2
 trap '' HUP      # the server inherits this: it outlives the connection that started it
@@ -11,7 +11,7 @@ set -- ${s##*\) }
 printf '%s %s %s\n' "$$" "${20}" "$boot" > "$D/pid.new" && mv "$D/pid.new" "$D/pid" || exit 1
 [ ! -e "$D/stopped" ] || exit 1 # a stop came first: it cannot have missed us, or else we find this
 (
-  . "$D/cmd" # the environment, and the program with its arguments as "$@"; builtins only from here: PATH may be new
+  . "$D/cmd" # the environment, and the program with its arguments as "$@"; builtins only from here, as PATH may be new
   case $1 in
     */*) [ -f "$1" ] && [ -x "$1" ] ;;
     *) command -v "$1" > /dev/null ;;

@@ -11,11 +11,13 @@ from importlib.resources import files
 from launchers.base import LaunchSpec
 from launchers.errors import HostLost, StartFailed
 
-SUPERVISOR = files("launchers").joinpath("supervisor.sh").read_text(encoding="utf-8")
-LEADER = files("launchers").joinpath("leader.sh").read_text(encoding="utf-8")
+_PROCESSES, _SUPERVISOR, LEADER = (
+    files("launchers").joinpath(name).read_text(encoding="utf-8")
+    for name in ("processes.sh", "supervisor.sh", "leader.sh")
+)
 MARKER = "SPECSWEEP_SERVER"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SERVER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+SERVER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def quote(word: str) -> str:
 def call_script(nonce: str, state_dir: str, verb: str, arguments: Iterable[str]) -> str:
     """The script that asks one thing of supervisor.sh; cut short on its way it is a syntax error."""
     words = " ".join(quote(word) for word in (nonce, state_dir, verb, *arguments))
-    return f"{SUPERVISOR}\n{{ main {words}; }} </dev/null\n"
+    return f"{_PROCESSES}\n{_SUPERVISOR}\n{{ main {words}; }} </dev/null\n"
 
 
 def parse_reply(stdout: bytes, nonce: str) -> Reply:
@@ -78,7 +80,7 @@ def command_text(spec: LaunchSpec) -> str:
 
 
 def _problems(spec: LaunchSpec) -> Iterable[str]:
-    if not _SERVER_ID.fullmatch(spec.nonce):
+    if not SERVER_ID.fullmatch(spec.nonce):
         yield f"nonce {spec.nonce[:100]!r}: letters, digits, '_', '-' and '.' only, at most 100"
     if not spec.argv or not spec.argv[0] or spec.argv[0].startswith("-"):
         yield f"argv {spec.argv[:1]!r} does not begin with a program"

@@ -88,9 +88,9 @@ def _lock(descriptor: int, name: str) -> None:
         holder = os.read(descriptor, 1000).decode("utf-8", "backslashreplace").strip()
         raise HostBusy(f"{name} is held by another specsweep: {holder or 'unknown'}", holder) from error
     since = SystemClock().now().isoformat(timespec="seconds")
-    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {shlex.join(sys.argv)[:400]}\n"
+    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {shlex.join(sys.argv)[:400]}"
     os.ftruncate(descriptor, 0)
-    os.write(descriptor, text.encode("utf-8", "backslashreplace"))
+    os.write(descriptor, " ".join(text.split()).encode("utf-8", "backslashreplace") + b"\n")
 
 
 def _exchange(process: subprocess.Popen[bytes], script: bytes, timeout_s: float) -> tuple[bytes, bytes] | None:

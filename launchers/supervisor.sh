@@ -1,15 +1,15 @@
 # What specsweep does on a host: start, watch and end one server, with POSIX sh, /proc, awk and setsid alone.
 #
-# Nothing is installed there: every script that is fed to /bin/sh begins with this text (functions only) and ends with
-# one call of `main`. Everything known about a server lies in STATE_DIR/servers/ID, mode 0700:
+# Nothing is installed there: every script that is fed to /bin/sh begins with processes.sh and this text (functions
+# only) and ends with one call of `main`. What is known about a server lies in STATE_DIR/servers/ID, mode 0700:
 #   port cmd leader   written before the start; cmd has the environment and arguments: deleted once read
 #   pid               process id, start time and boot id of the leader, written by itself before it runs anything
 #   started           the program was found and is about to run        exit   its exit code, 128 + n after signal n
 #   log               stdout and stderr                                origin the leader's parent and cgroups
-#   seen              PID:START of every process of the server at the last look       stopped   never start this again
+#   seen              PID:START of each of its processes at the last look    stopped   never start this again
 #
-# A process is ours when it is in the leader's session, carries SPECSWEEP_SERVER=ID in its environment, was seen before
-# (same pid and start time), or descends from one of those. A bare pid proves nothing: numbers are reused.
+# A process is ours when it is in the leader's session, carries SPECSWEEP_SERVER=ID in its environment, was seen
+# before (same pid and start time), or descends from one of those. A bare pid proves nothing: numbers are reused.
 
 begin() { printf '\n@specsweep %s begin %s\n' "$NONCE" "$1"; }
 finish() { printf '\n@specsweep %s end %s\n' "$NONCE" "$1"; }
@@ -19,96 +19,12 @@ unknown() { reply unknown "$1"; exit 0; } # never from a subshell: its output wo
 nap() { sleep "$1" 2>/dev/null || sleep 1; } # fractions are not POSIX
 now() { read -r NOW _ < /proc/uptime; NOW=${NOW%.*}${NOW#*.}; } # hundredths of a second; no process is forked
 
-stat_of() { # PID: its fields from /proc/PID/stat; fails when there is no such process
-  STAT=
-  { while IFS= read -r part || [ -n "$part" ]; do STAT="$STAT $part"; done < "/proc/$1/stat"; } 2>/dev/null
-  [ -n "$STAT" ] || return 1
-  set -- ${STAT##*\) } # a name may hold spaces, parentheses and newlines: fields count from the last ")"
-  [ $# -ge 20 ] || return 1
-  STATE=$1 PARENT=$2 TTY=$5 THREADS=${18} BEGAN=${20}
-}
-
-same() { # PID:START: that very process is alive; a zombie is dead, unless only its main thread ended
-  stat_of "${1%:*}" && [ "$BEGAN" = "${1#*:}" ] || return 1
-  case $STATE in [XZ]) [ "$THREADS" -gt 1 ] ;; esac
-}
-
 choose() { # ID PID START BOOT PORT: the server the rest is about; BOOT "-": whoever is recorded as its leader
-  ID=$1 D=$BASE/servers/$1 P=$2 S=$3 B=$4 PORT=$5 LEADER=0:0 SEEN=
+  ID=$1 D=$BASE/servers/$1 P=$2 S=$3 B=$4 PORT=$5 LEADER=0:0 SEEN= TRUSTED=0
   [ "$B" != - ] || { read -r P S B < "$D/pid"; } 2>/dev/null || P=0 S=0 B=-
   [ "$B" = "$BOOT" ] || return 0 # a leader of an earlier boot is nobody
   LEADER=$P:$S
   { read -r SEEN < "$D/seen"; } 2>/dev/null || SEEN=
-}
-
-marks() { # every marked process, as lines "PID ID"
-  head -c 1048576 /proc/[0-9]*/environ 2>/dev/null | LC_ALL=C tr '\000' '\n' | LC_ALL=C awk '
-    /^==> \/proc\/[0-9]+\/environ <==$/ { split($0, path, "/"); pid = path[3]; next }
-    /^SPECSWEEP_SERVER=/ { print pid, substr($0, 18) }'
-}
-
-marked() { # processes that carry the marker of ID; looked at one by one, as a variable may imitate a header line
-  for pid in $(marks | while read -r pid mark; do [ "$mark" != "$ID" ] || printf '%s ' "$pid"; done); do
-    { tr '\000' '\n' < "/proc/$pid/environ"; } 2>/dev/null | grep -qxF "SPECSWEEP_SERVER=$ID" &&
-      printf '%s ' "$pid"
-  done
-}
-
-# The session counts only while one of its processes is proven ours: the kernel does not reuse a number that names one.
-MEMBERS='
-  { whole = ($0 ~ /^[0-9]+ \(.*\) [A-Za-z] [0-9]/) ? $0 : rest $0; rest = "" }
-  whole !~ /\) [A-Za-z] [0-9]/ { rest = whole " "; next }
-  { split(whole, word, " "); pid = word[1]; sub(/^.*\) /, "", whole); split(whole, f, " ")
-    if (pid == me) looked = 1
-    if (pid == me || f[2] == me) next
-    parent[pid] = f[2]; session[pid] = f[4]; began[pid] = f[20]; gone[pid] = (f[1] ~ /[XZ]/ && f[18] <= 1) }
-  END {
-    if (!looked) exit
-    n = split(known, word, " ")
-    for (i = 1; i <= n; i++) { split(word[i], f, ":"); if (f[1] in began && began[f[1]] == f[2]) ours[f[1]] }
-    n = split(marked, word, " ")
-    for (i = 1; i <= n; i++) if (word[i] in began) ours[word[i]]
-    for (pid in ours) if (sid > 1 && session[pid] == sid) trusted = 1
-    do { grown = 0
-      for (pid in began) if (!(pid in ours) && ((trusted && session[pid] == sid) || parent[pid] in ours)) {
-        ours[pid]; grown = 1 }
-    } while (grown)
-    for (pid in ours) if (!gone[pid]) printf "%s:%s ", pid, began[pid]
-    print "." }'
-
-look() { # [PID...]: M becomes all that is alive of the server, as PID:START words; it is remembered
-  M=$(cat /proc/[0-9]*/stat 2>/dev/null | LC_ALL=C awk -v me=$$ -v sid="${LEADER%:*}" -v known="$LEADER $SEEN" \
-    -v marked="$*" "$MEMBERS")
-  case $M in *.) M=${M%.} ;; *) unknown "the processes in /proc cannot be read" ;; esac
-  [ "$M" = "$SEEN" ] || { [ -d "$D" ] && printf '%s\n' "$M" > "$D/seen"; } 2>/dev/null
-  SEEN=$M
-}
-
-listeners() { # LOW HIGH: L becomes the listening sockets as PORT/INODE/UID words, whatever their address
-  L=$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | LC_ALL=C awk -v low="$1" -v high="$2" '
-    function number(hex, i, n) {
-      for (i = 1; i <= length(hex); i++) n = n * 16 + index(digits, substr(hex, i, 1)) - 1
-      return n + 0 }
-    BEGIN { digits = "0123456789ABCDEF" }
-    /local_address/ { looked = 1; next }
-    $4 == "0A" { sub(/^.*:/, "", $2); port = number($2)
-      if (low <= port && port <= high) printf "%d/%s/%s ", port, $10, $8 }
-    END { if (looked) print "." }')
-  case $L in *.) L=${L%.} ;; *) unknown "the sockets in /proc/net/tcp cannot be read" ;; esac
-}
-
-holders() { # lines "PID INODE" of the processes that hold the sockets in L open
-  ls -ln /proc/[0-9]*/fd 2>/dev/null | LC_ALL=C awk -v sockets="$L" '
-    BEGIN { n = split(sockets, word, " "); for (i = 1; i <= n; i++) { split(word[i], f, "/"); wanted[f[2]] } }
-    /^\/proc\/[0-9]+\/fd:$/ { split($0, path, "/"); pid = path[3] }
-    match($0, /socket:\[[0-9]+\]$/) { inode = substr($0, RSTART + 8, RLENGTH - 9)
-      if (inode in wanted && !((pid, inode) in told)) { told[pid, inode]; print pid, inode } }'
-}
-
-describe() { # PID: one line for a message, without control characters
-  words=$(head -c 300 "/proc/$1/cmdline" 2>/dev/null | LC_ALL=C tr '\000-\037\177' ' ')
-  [ -n "$words" ] || { read -r words < "/proc/$1/comm"; } 2>/dev/null
-  printf 'pid %s: %s\n' "$1" "${words:-?}"
 }
 
 dirty() { # says who holds the listening sockets in L
@@ -118,8 +34,6 @@ dirty() { # says who holds the listening sockets in L
   printf '%s' "${found:-a process of user id ${1##*/} that this account cannot look into}"
   finish 0
 }
-
-origin() { stat_of "$1" && echo "$PARENT" && cat "/proc/$1/cgroup"; } 2>/dev/null
 
 verb_start() { # ID PORT COMMANDS LEADER: COMMANDS set the environment and, as "$@", the program and its arguments
   listeners "$2" "$2"
@@ -191,8 +105,9 @@ send() { # SIGNAL PID:START...: never to one that only has the number, nor to th
 }
 
 end_all() { # GRACE: fails when something is alive 5 s after the first SIGKILL; M names it
-  now; since=$NOW; alone=0
-  while look $(marked); [ -n "$M" ]; do
+  now; since=$NOW; alone=0 empty=0
+  while look $(marked); [ -n "$M" ] || [ $empty = 0 ]; do # empty twice: who forks and ends can slip past one look
+    [ -n "$M" ] && empty=0 || { empty=1; continue; }
     now; age=$((NOW - since)); new=
     for token in $M; do case " $MET" in *" $token "*) ;; *) new="$new$token " ;; esac; done
     MET="$MET$new"
@@ -218,15 +133,21 @@ strays() { # holders of our port that are of our user, younger than the leader, 
   done
 }
 
+end_strays() { # GRACE
+  listeners "$PORT" "$PORT"
+  [ -n "$L" ] || return 0
+  SEEN=$(strays)
+  [ -z "$SEEN" ] || end_all "$1"
+}
+
 verb_stop() { # ID PID START BOOT PORT GRACE (hundredths of a second)
   choose "$@"
   umask 077
   mkdir -p "$D" && printf '' > "$D/stopped" # a start that is still under way must find this
   rm -f "$D/cmd"
   now; first=$NOW; MET=; SIGNALS=
-  end_all "$6" && listeners "$PORT" "$PORT" && if [ -n "$L" ]; then
-    SEEN=$(strays); [ -z "$SEEN" ] || end_all "$6"; fi ||
-    { begin survivors; for token in $M; do describe "${token%:*}"; done; finish 0; return; }
+  end_all "$6" && end_strays "$6" || {
+    begin survivors; for token in $M; do describe "${token%:*}"; done; finish 0; return; }
   now; since=$NOW
   while listeners "$PORT" "$PORT"; [ -n "$L" ] && [ $((NOW - since)) -lt 500 ]; do nap 0.1; now; done
   code=-; { read -r code < "$D/exit"; } 2>/dev/null

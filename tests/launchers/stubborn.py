@@ -1,0 +1,144 @@
+"""A server that is hard to end. Run as a program: stubborn.py MODE FOLDER PORT TOKEN.
+
+Every process notes "MODE PID" in FOLDER/pids when it is ready, and carries TOKEN on its command line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+
+def note(mode: str, folder: str) -> None:
+    with (Path(folder) / "pids").open("a") as pids:
+        pids.write(f"{mode} {os.getpid()}\n")
+
+
+def spawn(mode: str, session: bool = False, bare: bool = False) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-I", "-S", __file__, mode, *sys.argv[2:]]
+    return subprocess.Popen(argv, start_new_session=session, env={} if bare else None)
+
+
+def idle() -> None:
+    while True:
+        signal.pause()
+
+
+def listen(port: int) -> None:
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind(("127.0.0.1", port))
+    server.listen()
+    server.detach()  # stays open until the process ends
+
+
+def wait_for_go() -> None:
+    """Until the test creates FOLDER/go."""
+    go = Path(sys.argv[2]) / "go"
+    while not go.exists():
+        threading.Event().wait(0.01)
+
+
+def end_main_thread() -> None:
+    """The kernel shows such a process as a zombie although its other threads run."""
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    note(sys.argv[1], sys.argv[2])
+    ctypes.CDLL(None).pthread_exit(None)
+
+
+def plain() -> None:
+    return
+
+
+def deaf() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def serving() -> None:
+    listen(int(sys.argv[3]))
+
+
+def family() -> None:
+    for mode in ("deaf", "plain", "nested"):
+        spawn(mode)
+
+
+def nested() -> None:
+    spawn("deaf")
+
+
+def escaping() -> None:
+    """Its grandchild leaves the session and is orphaned at once."""
+    spawn("orphaning").wait()
+
+
+def orphaning() -> None:
+    spawn("deaf", session=True)
+    sys.exit(0)
+
+
+def bare_child() -> None:
+    spawn("plain", bare=True)
+
+
+def vanishing() -> None:
+    """Its grandchild leaves the session and drops the environment; it is orphaned when the test says so."""
+    spawn("late_orphaning").wait()
+
+
+def late_orphaning() -> None:
+    spawn("deaf", session=True, bare=True)
+    wait_for_go()
+    sys.exit(0)
+
+
+def usurping() -> None:
+    """Leaves behind nothing but an unseen orphan, without session and environment, that holds the port."""
+    spawn("port_orphaning").wait()
+    wait_for_go()
+    sys.exit(0)
+
+
+def port_orphaning() -> None:
+    spawn("serving", session=True, bare=True)
+    sys.exit(0)
+
+
+def leaving_a_server() -> None:
+    """Ends with code 3 when told, while its child, in the same session, goes on serving."""
+    spawn("serving")
+    wait_for_go()
+    sys.exit(3)
+
+
+MODES: dict[str, Callable[[], None]] = {
+    mode.__name__: mode
+    for mode in (
+        plain,
+        deaf,
+        serving,
+        family,
+        nested,
+        escaping,
+        orphaning,
+        bare_child,
+        vanishing,
+        late_orphaning,
+        usurping,
+        port_orphaning,
+        leaving_a_server,
+        end_main_thread,
+    )
+}
+
+if __name__ == "__main__":
+    MODES[sys.argv[1]]()
+    note(sys.argv[1], sys.argv[2])
+    idle()

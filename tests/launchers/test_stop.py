@@ -1,0 +1,127 @@
+"""Servers that do not want to end; after each test the `bench` checks that nothing is left."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+
+import pytest
+
+from tests.launchers.conftest import Bench, is_running, stat, stranger, until
+
+pytestmark = pytest.mark.host
+
+
+def test_a_server_that_ignores_sigterm_is_killed(bench: Bench) -> None:
+    handle = bench.start_stubborn("deaf")
+    report = bench.launcher.stop(handle, grace_s=0.2)
+    assert (report.signals, report.exit_code) == (("TERM", "KILL"), 137)
+
+
+def test_without_grace_there_is_no_sigterm(bench: Bench) -> None:
+    handle = bench.start_stubborn("plain")
+    assert bench.launcher.stop(handle, grace_s=0).signals == ("KILL",)
+
+
+def test_a_suspended_server_is_killed(bench: Bench) -> None:
+    handle = bench.start_stubborn("plain")
+    os.kill(bench.pid("plain"), signal.SIGSTOP)
+    assert bench.launcher.stop(handle, grace_s=0.2).signals == ("TERM", "KILL")
+
+
+def test_children_and_grandchildren_end_with_their_server(bench: Bench) -> None:
+    handle = bench.start_stubborn("family", "family", "plain", "nested", "deaf")
+    until(lambda: len(bench.pids()) == 5, "all five are ready")
+    assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 6
+
+
+def test_a_grandchild_that_left_the_session_is_found_by_its_marker(bench: Bench) -> None:
+    handle = bench.start_stubborn("escaping", "escaping", "deaf")
+    assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 3
+
+
+def test_a_child_without_environment_is_found_by_its_session(bench: Bench) -> None:
+    handle = bench.start_stubborn("bare_child", "bare_child", "plain")
+    assert bench.launcher.stop(handle, grace_s=5).num_processes == 3
+
+
+def test_a_grandchild_without_session_and_environment_is_found_if_it_was_seen(bench: Bench) -> None:
+    handle = bench.start_stubborn("vanishing", "deaf")
+    escapee = bench.pid("deaf")
+    assert bench.launcher.is_alive(handle)  # the look that matters: its parent still lives
+    parent = int(stat(escapee)[1])
+    bench.go()
+    until(lambda: not is_running(parent), "its parent ended")
+    bench.launcher.stop(handle, grace_s=0.2)
+    assert not is_running(escapee)
+
+
+def test_an_unseen_orphan_that_holds_the_port_is_ended(bench: Bench) -> None:
+    handle = bench.start_stubborn("usurping", "serving")
+    bench.go()
+    until(lambda: not bench.launcher.is_alive(handle), "the server ended")
+    report = bench.launcher.stop(handle, grace_s=5)
+    assert (report.num_processes, report.port_free, report.exit_code) == (1, True, 0)
+
+
+def test_a_stranger_on_the_port_is_left_alone_and_reported(bench: Bench) -> None:
+    handle = bench.ended("true")
+    with stranger(bench.stubborn_argv("serving")) as process:
+        until(lambda: bool(bench.pids()), "the stranger listens")
+        report = bench.launcher.stop(handle, grace_s=0)
+        assert (report.num_processes, report.port_free) == (0, False)
+        assert process.poll() is None
+
+
+def test_a_child_that_serves_on_after_its_server_is_ended(bench: Bench) -> None:
+    handle = bench.start_stubborn("leaving_a_server", "serving")
+    bench.go()
+    until(lambda: bench.launcher.exit_code(handle) == 3, "the server ended")
+    assert bench.launcher.owns_port(handle)
+    report = bench.launcher.stop(handle, grace_s=5)
+    assert (report.num_processes, report.port_free, report.exit_code) == (1, True, 3)
+
+
+def test_a_server_whose_leader_was_killed_is_ended(bench: Bench) -> None:
+    handle = bench.start_stubborn("bare_child", "bare_child", "plain")
+    os.kill(handle.pid, signal.SIGKILL)
+    until(lambda: not bench.launcher.is_alive(handle), "the leader is gone")
+    assert bench.launcher.status(handle).state == "lost"
+    report = bench.launcher.stop(handle, grace_s=5)
+    assert (report.num_processes, report.exit_code) == (2, None)
+
+
+def test_a_leader_that_is_told_to_end_keeps_the_exit_code(bench: Bench) -> None:
+    handle = bench.start_stubborn("plain")
+    os.kill(handle.pid, signal.SIGTERM)
+    os.kill(bench.pid("plain"), signal.SIGTERM)
+    until(lambda: bench.launcher.exit_code(handle) == 143, "the exit code is there")
+
+
+def test_a_process_whose_main_thread_ended_is_not_taken_for_a_zombie(bench: Bench) -> None:
+    handle = bench.start_stubborn("end_main_thread")
+    half_dead = bench.pid("end_main_thread")
+    until(lambda: stat(half_dead)[0] == "Z", "its main thread ended")
+    os.kill(handle.pid, signal.SIGKILL)
+    assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 1
+    assert not is_running(half_dead)
+
+
+def test_a_handle_that_was_written_down_still_stops_its_server(bench: Bench) -> None:
+    handle = bench.start_stubborn("plain")
+    restored = type(handle).from_dict(handle.to_dict())
+    assert bench.launcher.stop(restored, grace_s=5).num_processes == 2
+
+
+@pytest.mark.parametrize("change", [{"start_time": 1}, {"boot_id": "00000000-0000-0000-0000-000000000000"}])
+def test_a_process_that_only_has_the_number_is_nobody(bench: Bench, change: dict[str, int | str]) -> None:
+    with stranger(bench.stubborn_argv("nested")) as innocent:
+        until(lambda: len(bench.pids()) == 2, "the innocent process and its child are ready")
+        claim = bench.handle_of(innocent.pid)
+        assert bench.launcher.is_alive(claim), "without the change it would be taken for ours"
+        handle = dataclasses.replace(claim, **change)  # type: ignore[arg-type]
+        assert not bench.launcher.is_alive(handle)
+        assert bench.launcher.stop(handle, grace_s=0).num_processes == 0
+        assert innocent.poll() is None
+        assert is_running(bench.pid("deaf"))
