@@ -21,7 +21,7 @@ else
   echo "no such file or folder, or not readable" >&2; exit 3
 fi
 """
-"""A large model cannot be hashed at every start: size, first and last MiB of a file; names and sizes of a folder."""
+"""A large model cannot be hashed at every start. File: size, first and last MiB; folder: names and sizes."""
 
 
 def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> HostFacts:

@@ -123,10 +123,9 @@ class StudyStore:
 
     def frozen(self, trial_number: int) -> FrozenTrial:
         """Optuna's own view of a trial. Raises KeyError for an unknown number."""
-        trials = self.optuna.get_trials(deepcopy=False)
-        if not 0 <= trial_number < len(trials):
-            raise KeyError(f"study {self.name} has no trial {trial_number}")
-        return trials[trial_number]
+        storage = self.optuna._storage
+        trial_id = storage.get_trial_id_from_study_id_trial_number(self.optuna._study_id, trial_number)
+        return storage.get_trial(trial_id)
 
     def _artifact_id(self, trial_number: int, name: str) -> str:
         return f"trial-{trial_number}-{name}"

@@ -187,7 +187,6 @@ class Study:
         """The configuration of an unfinished trial; values that a crash left unsaid are proposed again."""
         if number == 0:
             return self._baseline
-        self._optuna.sampler.before_trial(self._optuna, self.store.frozen(number))
         trial = self._asked
         if trial is None or trial.number != number:
             trial = optuna.trial.Trial(self._optuna, self.store.frozen(number)._trial_id)

@@ -54,11 +54,11 @@ class Verdict(Record):
 
 def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity) -> Verdict:
     """The verdict on `trials` as far as they are measured. The greater the objective, the better."""
-    baseline = next((trial for trial in trials if trial.is_baseline and trial.measured), None)
+    baseline = next((trial for trial in trials if trial.is_baseline and trial.mean(objective)), None)
     if baseline is None:
         text = "No verdict: the baseline has not been measured."
         return Verdict(kind=VerdictKind.NO_GAIN, confirmed=False, advised=None, text=text)
-    rivals = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.measured]
+    rivals = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.mean(objective)]
     samples, confirmed = _samples(baseline, rivals, objective)
     numbers = list(samples)
     ratios = pairwise_ratios(list(samples.values()))
@@ -102,14 +102,16 @@ def _confirmations(trial: TrialRecord) -> list[LaunchRecord]:
 
 
 def _values(launches: Sequence[LaunchRecord], objective: str) -> tuple[float, ...]:
-    return tuple(launch.metrics[objective] for launch in launches if objective in launch.metrics)
+    """Positive ones only: a ratio to nothing says nothing."""
+    return tuple(value for launch in launches if (value := launch.metrics.get(objective, 0.0)) > 0)
 
 
 def _unconfirmed(trial: TrialRecord, objective: str) -> tuple[float, ...]:
     """Launches where there are several, else the passes of the only one (their spread leaves out restarts)."""
     values = _values(trial.measured, objective)
     repeats = trial.measured[0].repeat_throughputs
-    return repeats if len(values) < 2 and objective == "output_throughput" and len(repeats) > 1 else values
+    has_repeats = objective == "output_throughput" and len(repeats) > 1 and min(repeats) > 0
+    return repeats if len(values) < 2 and has_repeats else values
 
 
 def _comparisons(

@@ -7,6 +7,10 @@ import subprocess
 import time
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("specsweep", deadline=None)  # tests never judge by the clock
+settings.load_profile("specsweep")
 
 REAL = {"host", "service", "engine", "slow"}
 

@@ -79,7 +79,7 @@ def test_flags_and_environment_become_columns() -> None:
     assert list(frame["flag.size_m"].isna()) == [True, False]
     assert frame["flag.mlock"].iloc[1] is True
     assert frame["env.OMP_WAIT_POLICY"].iloc[1] == "passive"
-    assert frame["name"].iloc[1].startswith("spec_type=ngram-simple size_n=3")
+    assert frame["name"].iloc[1] == "ngram-simple n3 m4 mlock OMP_WAIT_POLICY=passive"
 
 
 def test_a_failed_trial_says_why() -> None:

@@ -168,7 +168,7 @@ def test_another_objective_is_ranked_and_its_passes_are_not_mixed_in(store: Stud
     )
     trials = [trial(0, plain_config(), [slow]), trial(1, ngram(3, 4), [fast])]
     report = markdown(fill(store, trials, {"objective": "decode_throughput"}), simplicity)
-    assert "| 1 | 1 | spec_type=ngram-simple size_n=3 size_m=4 | 80.0 | 1.333 |" in report
+    assert "| 1 | 1 | ngram-simple n3 m4 | 80.0 | 1.333 |" in report
     assert "(passes:" not in report
 
 

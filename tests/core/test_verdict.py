@@ -152,3 +152,13 @@ def test_identical_repeats_give_an_interval_without_width() -> None:
 def test_spread_of_one_value_is_unknown_not_zero() -> None:
     assert spread_pct([5.0]) is None
     assert spread_pct([9.0, 11.0]) == pytest.approx(20)
+
+
+def test_a_launch_that_produced_nothing_cannot_break_the_verdict() -> None:
+    verdict = decide([trial(0, [50.0]), trial(1, [0.0], m=1), trial(2, [60.0], m=2)], OBJECTIVE, fewest_drafts)
+    assert [row.trial_number for row in verdict.comparisons] == [2]
+    assert decide([trial(0, [0.0]), trial(1, [60.0], m=1)], OBJECTIVE, fewest_drafts).advised is None
+
+
+def test_an_objective_that_a_launch_lacks_is_not_compared() -> None:
+    assert decide([trial(0, [50.0]), trial(1, [60.0], m=1)], "decode_throughput", fewest_drafts).advised is None
