@@ -34,11 +34,10 @@ MAX_RAW = 40
 _PHASES = {
     "benchmark": "measured requests (useful)",
     "warmup": "warm-up requests",
-    "prepare": "checks before the launch",
     "start": "start until ready",
     "stop": "stop",
 }
-_RESTART = ("prepare", "start", "stop")
+_RESTART = ("start", "stop")
 
 _FAULTS = {
     Fault.CONFIGURATION: "The configuration's fault: the search keeps away from it.",

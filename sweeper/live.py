@@ -64,12 +64,14 @@ class _Tally:
 
     def count(self, result: RequestResult, done: int, total: int) -> None:
         self.done, self.total = done, total
+        if result.repeat < 0:
+            return
         self.tokens += result.num_output_tokens
         self.busy_ms += result.e2e_latency_ms
 
     @property
     def rate(self) -> float | None:
-        """Output tokens per second so far in this launch, all requests counted."""
+        """Output tokens per second so far in this launch, warm-ups left out; None before the first request."""
         return 1000 * self.tokens / self.busy_ms if self.busy_ms else None
 
     def title(self, proposal: Proposal) -> str:

@@ -85,7 +85,6 @@ _ROWS = (
     Metric("num_requests", "requests", "", "measured requests", digits=0),
     Metric("repeat_spread_pct", "spread", "%", "(highest - lowest) / mean of the repeats' throughput", digits=1),
     Metric("speedup", "vs baseline", "x", "throughput over the baseline's", better="higher", digits=3),
-    Metric("prepare_s", "prepare", "s", "checks before the launch"),
     Metric("start_s", "start", "s", "launch to ready", better="lower"),
     Metric("warmup_s", "warm-up", "s", "warm-up requests"),
     Metric("benchmark_s", "benchmark", "s", "measured requests"),

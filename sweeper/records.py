@@ -57,8 +57,9 @@ class Proposal(Record):
 class RequestResult(Record):
     """One measured (or warm-up) request. A value that was not measured is absent (None).
 
-    Times in milliseconds from the moment the request was sent; `ttft_ms` ends with the first chunk that
-    holds text. `num_verify_steps` counts the decode steps in which drafts were verified.
+    Times in milliseconds from the moment the connection stands; `ttft_ms` ends with the first chunk that
+    holds text. `repeat` counts the passes over the prompts from 0; warm-ups have -1. `num_verify_steps` counts the
+    decode steps in which drafts were verified.
     """
 
     prompt_id: str
@@ -78,7 +79,7 @@ class RequestResult(Record):
 
 
 class PhaseTime(Record):
-    """How long one phase of a launch took: prepare, start, warmup, benchmark, stop."""
+    """How long one phase of a launch took: start, warmup, benchmark, stop."""
 
     name: str
     duration_s: float

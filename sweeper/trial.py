@@ -92,8 +92,14 @@ class _Launch:
 
     def complete(self, measurement: Measurement) -> LaunchRecord:
         """The record of a measured launch whose server still runs."""
+        inside = [
+            PhaseTime(name=name, duration_s=measurement.metrics[f"{name}_s"])
+            for name in ("warmup", "benchmark")
+            if f"{name}_s" in measurement.metrics
+        ]
         return self._record().model_copy(
             update={
+                "phases": (*self.trace.phases, *inside),
                 "metrics": {**measurement.metrics, **_phase_metrics(self.trace.phases)},
                 "repeat_throughputs": measurement.repeat_throughputs,
                 "prompt_throughputs": measurement.prompt_throughputs,
@@ -105,7 +111,7 @@ class _Launch:
         """The same record once the server is gone: with the time its stop took."""
         return record.model_copy(
             update={
-                "phases": tuple(self.trace.phases),
+                "phases": (*record.phases, *(phase for phase in self.trace.phases if phase.name == "stop")),
                 "metrics": {**record.metrics, **_phase_metrics(self.trace.phases)},
                 "ended_at": self._rig.clock.now(),
             }

@@ -83,7 +83,7 @@ def measured(
         "num_output_tokens": 192.0,
         "repeat_spread_pct": 1.0,
     }
-    phases = {"prepare": 0.2, "start": 1.0, "warmup": 2.0, "benchmark": 30.0, "stop": 0.5}
+    phases = {"start": 1.0, "warmup": 2.0, "benchmark": 30.0, "stop": 0.5}
     return LaunchRecord(
         trial_number=0,
         launch_number=0,
