@@ -122,6 +122,6 @@ def ui_env(spec: TrackingSpec) -> dict[str, str]:
 
 
 def ui_address(spec: TrackingSpec, host: str, port: int) -> str:
-    """Where the page is: the server that `spec` names, or the one that `ui_argv` starts."""
+    """Where the page is: the server that `spec` names (without its password), or the one that `ui_argv` starts."""
     place = place_of(spec)
-    return f"http://{host}:{port}" if place.database else place.uri
+    return f"http://{host}:{port}" if place.database else _URL_USER.sub("//", place.uri)

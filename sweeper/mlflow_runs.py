@@ -25,6 +25,7 @@ TAG_RETIRED = "specsweep.retired"
 
 HTTP_TIMEOUT_S = 10
 DELETED = "deleted"
+_ALL = 3  # ViewType.ALL: also what a user deleted
 _REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"})
 
 
@@ -151,9 +152,8 @@ class Writer:
         found: list[Run] = []
         token: str | None = None
         while True:
-            page = self.calls.client().search_runs(
-                [self.memory.experiment_id], filter_string, run_view_type=_ALL, max_results=1000, page_token=token
-            )
+            where = [self.memory.experiment_id]
+            page = self.calls.client().search_runs(where, filter_string, _ALL, max_results=1000, page_token=token)
             found += page
             token = page.token
             if not token:
@@ -184,7 +184,8 @@ class Writer:
         Two arise when "create run" reached a server that answered too late.
         """
         trial = f"tags.`{TAG_STUDY}` = '{self.study.name}' AND tags.`{TAG_TRIAL}` = '{view.trial.number}'"
-        active = [run for run in (runs := self._search(trial)) if run.info.lifecycle_stage == "active"]
+        runs = self._search(trial)
+        active = [run for run in runs if run.info.lifecycle_stage == "active"]
         kept = min((run for run in active if _is_usable(run, view)), key=_age, default=None)
         for run in active:
             if run is not kept:
@@ -220,9 +221,6 @@ class Writer:
                 path.write_bytes(content)
                 self.calls.client().log_artifact(run_id, str(path))
                 self.memory.sent.add(mark)
-
-
-_ALL = 3  # ViewType.ALL, which is not worth loading MLflow for; also finds what a user deleted
 
 
 def _given(identifier: str) -> str:

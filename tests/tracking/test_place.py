@@ -78,7 +78,7 @@ def test_the_page_of_a_file_is_served_lean_and_without_the_store_on_the_command_
 
 def test_a_server_needs_no_second_one() -> None:
     assert ui_argv(spec("http://host:5000"), "127.0.0.1", 5001) == ()
-    assert ui_address(spec("http://host:5000/"), "127.0.0.1", 5001) == "http://host:5000"
+    assert ui_address(spec("http://me:s3cret@host:5000/"), "127.0.0.1", 5001) == "http://host:5000"
 
 
 def test_there_is_no_page_when_tracking_is_off() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.spec import TrackingSpec
-from sweeper.tracking import RETRY_AFTER_S, SyncReport, Tracker
+from sweeper.tracking import RETRY_AFTER_S, SyncReport, Tracker, become_ui
 from tests.tracking import seen
 from tests.tracking.clocks import ManualClock
 from tests.tracking.conftest import free_port, spec_for
@@ -134,6 +134,25 @@ def test_a_run_without_an_identifier_is_reported_not_raised(
     gateway.behave, gateway.only = NONSENSE, "/runs/create"
     report = Tracker(spec_to(gateway, tmp_path), ManualClock()).sync(study)
     assert report == SyncReport(num_behind=4, error=f"{gateway.url}: what answers there is not an MLflow server")
+
+
+def test_the_page_of_a_server_is_named_and_none_is_started(
+    server: str, tmp_path: Path, study: FakeStudy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = spec_for(server, tmp_path)
+    become_ui(spec, study.name, "127.0.0.1", 5001)
+    tracker = Tracker(spec, ManualClock())
+    tracker.sync(study)
+    become_ui(spec, study.name, "127.0.0.1", 5001)
+    assert capsys.readouterr().out.splitlines() == [f"{server}/", tracker.view_url(server)]
+
+
+def test_the_page_of_a_server_that_is_down_is_named_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"http://127.0.0.1:{free_port()}"
+    become_ui(spec_for(address, tmp_path), "night", "127.0.0.1", 5001)
+    assert capsys.readouterr().out == f"{address}/\n"
 
 
 def test_a_password_in_the_address_is_not_in_the_message(tmp_path: Path, study: FakeStudy) -> None:
