@@ -35,7 +35,7 @@ def trap_mistakes(path: Path) -> list[str]:
         f"{path}:{node.start_mark.line + 1}: {node.value} without quotes is read as {_read(node.value)}; "
         f"write '{node.value}' in quotes to mean the text, or {_read(node.value)}"
         for node in _scalars(root, set())
-        if node.style is None and _is_trap(node)
+        if _is_trap(node)
     ]
 
 

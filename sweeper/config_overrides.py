@@ -119,4 +119,4 @@ def without_groups(mistakes: Iterable[str], unknown: Collection[str]) -> list[st
         groups |= {"engine", "model", "space", "workload"}
     if "engine" in groups:
         groups.add("space")
-    return [line for line in mistakes if re.split("[.:]", line)[0] not in groups]
+    return [line for line in mistakes if re.split("[.:=]", line.lstrip("~+"))[0] not in groups]

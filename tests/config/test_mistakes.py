@@ -185,8 +185,22 @@ def test_an_unknown_option_hides_what_only_follows_from_it() -> None:
     assert [line.partition(":")[0] for line in lines] == ["engine", "budget.trials"]
 
 
+def test_an_unknown_preset_hides_what_only_follows_from_it() -> None:
+    lines = mistakes("preset=other", "~space.its_parameter", "workload.its_name=1", "budget.trials=0")
+    assert [line.partition(":")[0] for line in lines] == ["preset", "budget.trials"]
+
+
+def test_a_condition_on_a_fixed_flag_asks_the_engine_for_its_value() -> None:
+    condition = "space.when.spec_ngram_map_k_size_n.spec_type=ngram-map-q"
+    (line,) = mistakes("space.spec_type=ngram-map-k", condition)
+    assert line.startswith("space.spec_type: 'ngram-map-q'")
+
+
 def test_passwords_are_not_shown() -> None:
     (line,) = mistakes("study.storage=postgresql://me:hunter2@host/db?sslmode=require")
+    assert "hunter2" not in line
+    assert "***" in line
+    (line,) = mistakes("objective=http://me:hunter2@host")
     assert "hunter2" not in line
     assert "***" in line
 

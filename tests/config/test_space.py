@@ -79,6 +79,17 @@ def test_counting_a_huge_space_makes_no_list() -> None:
     assert num_combinations(SpaceSpec(parameters=(*wide, last))) == 10**270 + 2 * 2 * 10**252
 
 
+def test_counting_forgets_what_no_later_condition_asks_for() -> None:
+    pairs = [
+        (
+            Parameter(name=f"kind{i}", domain=Choice(values=(1, 2))),
+            Parameter(name=f"size{i}", domain=Choice(values=(1, 2)), when={f"kind{i}": (1,)}),
+        )
+        for i in range(60)
+    ]
+    assert num_combinations(SpaceSpec(parameters=tuple(itertools.chain(*pairs)))) == 3**60
+
+
 def test_false_leaves_a_flag_away_and_variables_go_to_the_environment() -> None:
     space = SpaceSpec(
         parameters=(
