@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NewType
 
 from sweeper.metrics import METRICS
+from sweeper.text import plain, without_codes
 
 Markdown = NewType("Markdown", str)
 """Text that is safe in the middle of a line of Markdown. Plain `str` is not: mypy keeps the two apart."""
@@ -23,20 +24,7 @@ MISSING = Markdown("–")
 MAX_CELL = 300
 MAX_LINE = 300
 
-_ANSI = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # window titles, links
-    r"|\x9b[0-?]*[ -/]*[@-~]"  # colours again, spelt with one byte
-    r"|\x1b[ -/]*[0-~]"  # everything shorter
-)
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
-
-
-def plain(text: str, limit: int = MAX_LINE) -> str:
-    """`text` on one line, at most `limit` characters: no terminal codes, no control or invisible characters."""
-    bare = _ANSI.sub("", text[: 10 * limit + 1000])
-    visible = " ".join("".join(c for c in bare if c.isprintable() or c.isspace()).split())
-    return visible if len(visible) <= limit else visible[: limit - 1] + "…"
 
 
 def inline(value: object, limit: int = MAX_CELL) -> Markdown:
@@ -73,7 +61,7 @@ def table(columns: Mapping[str, str], rows: Sequence[Sequence[Markdown]]) -> lis
 
 def fenced(lines: Iterable[str], language: str = "text", limit: int = MAX_LINE) -> list[str]:
     """A code block. Its fence is longer than any run of backticks inside, so nothing inside can end it."""
-    content = [_ANSI.sub("", line[: 10 * limit + 1000]) for line in lines]
+    content = [without_codes(line[: 10 * limit + 1000]) for line in lines]
     content = ["".join(c for c in line.expandtabs(4) if c.isprintable()) for line in content]
     content = [line if len(line) <= limit else line[: limit - 1] + "…" for line in content]
     longest = max((len(run) for line in content for run in re.findall("`+", line)), default=0)

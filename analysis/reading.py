@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from analysis.frames import baseline_config
-from analysis.secrets import hide, is_secret_name, secrets_of, without_secrets
 from sweeper.metrics import METRICS
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
+from sweeper.secrets import MASK, is_secret_name, secrets_of
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
 from sweeper.verdict import Simplicity, Verdict, decide
@@ -105,11 +105,11 @@ def read(store: StudyStore, simplicity: Simplicity) -> Reading:
     last = _texts(store.fact("verdict")).get("text", "")
     running = any(trial.state is TrialState.RUNNING for trial in trials)
     settled = last == verdict.text and bool(trials) and not running
-    if secrets := secrets_of(trials):
-        trials = tuple(without_secrets(trial, secrets) for trial in trials)
-        verdict = decide(trials, objective, simplicity)
-    named = {path: "***" if is_secret_name(path) else hide(value, secrets) for path, value in fingerprint.items()}
-    return Reading(store.name, trials, objective, verdict, hide(last, secrets), settled, named)
+    secrets = secrets_of(trials)
+    trials = tuple(map(secrets.masked, trials))
+    verdict = decide(trials, objective, simplicity)
+    named = {path: MASK if is_secret_name(path) else secrets.hide(value) for path, value in fingerprint.items()}
+    return Reading(store.name, trials, objective, verdict, secrets.hide(last), settled, named)
 
 
 def _texts(fact: object) -> dict[str, str]:

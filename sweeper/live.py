@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Protocol
 
+from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -18,6 +19,7 @@ from sweeper.metrics import METRICS
 from sweeper.plan import Progress
 from sweeper.records import LaunchRecord, Proposal, RequestResult, TrialRecord
 from sweeper.spec import ServerConfig, difference_text
+from sweeper.text import plain
 
 
 class View(Protocol):
@@ -78,12 +80,12 @@ class _Tally:
         """`trial 7 (confirm): spec_type=...`, against the baseline's flags."""
         name = difference_text(proposal.canonical, self.baseline) if not proposal.is_baseline else "baseline"
         again = f", {proposal.purpose}" if proposal.purpose == "confirm" else ""
-        return f"trial {proposal.trial_number}{again}: {name}"
+        return f"trial {proposal.trial_number}{again}: {plain(name)}"
 
     def outcome(self, record: LaunchRecord) -> str:
         """How a launch ended, in one line."""
         if record.failure is not None:
-            return f"{record.failure.kind}: {record.failure.message.splitlines()[0][:160]}"
+            return f"{record.failure.kind}: {plain(record.failure.message, 160)}"
         value = record.metrics.get(self.objective.name)
         parts = [f"{self.objective.format(value)} {self.objective.unit}"] if value is not None else []
         base = self.progress.baseline_value if self.progress else None
@@ -102,7 +104,7 @@ class _Tally:
         if progress.best_trial is None or progress.best_value is None:
             return text
         ratio = progress.best_value / progress.baseline_value
-        best = f"best trial {progress.best_trial.number}: {self.objective.format(progress.best_value)}"
+        best = f"trial {progress.best_trial.number}: {self.objective.format(progress.best_value)}"
         return f"{best} {self.objective.unit} ({ratio:.2f} x), {text}"
 
 
@@ -135,11 +137,11 @@ class PlainView:
     def launch_ended(self, record: LaunchRecord, progress: Progress) -> None:
         """Say how it ended and what is best so far."""
         self._tally.progress = progress
-        self._line(f"trial {record.trial_number}: {self._tally.outcome(record)} [{self._tally.best()}]")
+        self._line(f"trial {record.trial_number}: {self._tally.outcome(record)} [best {self._tally.best()}]")
 
     def notice(self, text: str) -> None:
         """Say it."""
-        self._line(f"note: {text}")
+        self._line(f"note: {plain(text, 2000)}")
 
     def _line(self, text: str) -> None:
         stamp = self._clock.now().astimezone().strftime("%H:%M:%S")
@@ -154,7 +156,7 @@ class RichView:
         self._console = console
         self._tally = _Tally(objective)
         self._began = clock.monotonic_s()
-        self._live = Live(console=console, get_renderable=self._screen, refresh_per_second=4, transient=True)
+        self._live = Live(console=console, get_renderable=self.screen, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> RichView:
         """Start drawing."""
@@ -193,9 +195,10 @@ class RichView:
 
     def notice(self, text: str) -> None:
         """Let it scroll away as one line."""
-        self._console.print(f"[yellow]●[/] {escape(text)}", highlight=False)
+        self._console.print(f"[yellow]●[/] {escape(plain(text, 2000))}", highlight=False)
 
-    def _screen(self) -> RenderableType:
+    def screen(self) -> RenderableType:
+        """What is on the screen now."""
         tally, progress = self._tally, self._tally.progress
         if progress is None:
             return Text("reading the study ...")
@@ -210,10 +213,10 @@ class RichView:
             table.add_row("now", Text(tally.title(tally.proposal), style="bold"))
             table.add_row("phase", Text(f"{tally.phase}{requests}{rate}, {elapsed}"))
         table.add_row("best", Text(tally.best()))
-        bar = ProgressBar(total=max(1, progress.trials_total), completed=progress.trials_done, width=48)
-        return Group(
-            Text(), table, bar, Text("Ctrl-C finishes this launch and stops; run again to go on", style="dim")
-        )
+        total = max(1, progress.trials_total)
+        table.add_row("", ProgressBar(total=total, completed=progress.trials_done, width=48))
+        table.add_row("", Text("Ctrl-C finishes this launch and stops; run again to go on", style="dim"))
+        return Group(Text(), table)
 
 
 def _where(progress: Progress) -> str:
@@ -273,11 +276,11 @@ def result_table(trials: Sequence[TrialRecord], objective: str) -> Table:
     baseline = next((t for t in trials if t.is_baseline), None)
     base_config = baseline.canonical if baseline else ServerConfig()
     base_value = baseline.mean(objective) if baseline else None
-    table = Table(
-        title=f"{metric.label}, {metric.unit}: {metric.meaning}", title_justify="left", title_style="dim"
-    )
-    for heading in ("trial", "configuration", metric.unit, "vs baseline", "spread %", "accept_len", "launches"):
-        table.add_column(heading, justify="left" if heading == "configuration" else "right", overflow="fold")
+    title = f"{metric.label} in {metric.unit}: {metric.meaning}"
+    table = Table(title=title, title_justify="left", title_style="dim", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for heading in ("trial", "configuration", metric.unit, "vs base", "spread", "accept_len", "launches"):
+        left = heading == "configuration"
+        table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=not left)
     for trial in sorted(trials, key=lambda t: -(t.mean(objective) or 0.0)):
         value = trial.mean(objective)
         name = "baseline" if trial.is_baseline else difference_text(trial.canonical, base_config)
@@ -285,10 +288,10 @@ def result_table(trials: Sequence[TrialRecord], objective: str) -> Table:
             name = f"{name} [{trial.failure.kind}]"
         table.add_row(
             str(trial.number),
-            Text(name),
+            Text(plain(name)),
             metric.format(value) if value is not None else "–",
             f"{value / base_value:.2f} x" if value is not None and base_value else "–",
-            _cell("repeat_spread_pct", trial),
+            _cell("repeat_spread_pct", trial, "%"),
             _cell("accept_length", trial),
             str(len(trial.measured)),
             style="bold" if trial.is_baseline else "",
@@ -296,6 +299,6 @@ def result_table(trials: Sequence[TrialRecord], objective: str) -> Table:
     return table
 
 
-def _cell(metric: str, trial: TrialRecord) -> str:
+def _cell(metric: str, trial: TrialRecord, unit: str = "") -> str:
     value = trial.mean(metric)
-    return METRICS[metric].format(value) if value is not None else "–"
+    return f"{METRICS[metric].format(value)} {unit}".strip() if value is not None else "–"

@@ -53,8 +53,8 @@ def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = No
     """Bring MLflow up to date, as far as it can be reached; say so when it lags behind."""
     report = tracker.sync(study, deadline_s)
     if report.error:
-        behind = f"{report.num_behind} trials behind; it is tried again later" if report.num_behind else ""
-        rig.view.notice(f"MLflow: {report.error} {behind}".strip())
+        behind = f"; {report.num_behind} trials behind, tried again later" if report.num_behind else ""
+        rig.view.notice(f"MLflow: {report.error}{behind}")
 
 
 class Breaker:

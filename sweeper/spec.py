@@ -250,7 +250,7 @@ def difference_text(config: ServerConfig, base: ServerConfig) -> str:
     """
     changed = {name: value for name, value in config.flags.items() if base.flags.get(name) != value}
     lasts = [_last_words(name, 1) for name in changed]
-    words = [value.rpartition("/")[2] or value for value in changed.values() if isinstance(value, str)]
+    words = [_file_name(value) for value in changed.values() if isinstance(value, str)]
     for name, value in changed.items():
         if isinstance(value, bool):
             words.append(name if value else f"no {name}")
@@ -261,6 +261,10 @@ def difference_text(config: ServerConfig, base: ServerConfig) -> str:
     words += [f"{name}={value}" for name, value in config.env.items() if base.env.get(name) != value]
     words += [f"no {name}" for name in base.env if name not in config.env]
     return " ".join(words) or "baseline"
+
+
+def _file_name(value: str) -> str:
+    return value.rpartition("/")[2] or value if value.startswith(("/", "./", "~/")) else value
 
 
 def _last_words(name: str, count: int) -> str:

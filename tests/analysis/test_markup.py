@@ -19,11 +19,11 @@ from analysis.markup import (
     inline,
     listed,
     number,
-    plain,
     shell_words,
     table,
     trials,
 )
+from sweeper.text import plain
 
 READER = MarkdownIt("gfm-like", {"linkify": False})
 """What MLflow's page and GitHub do with Markdown, near enough: tables, strikethrough, HTML let through."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.config import load
-from sweeper.config_files import trap_mistakes
+from sweeper.config.files import trap_mistakes
 from tests.config.conftest import WriteFiles, mistakes
 
 GLOBAL = "# @package _global_\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.config import load
-from sweeper.config_files import trap_mistakes
+from sweeper.config.files import trap_mistakes
 from sweeper.space import num_combinations
 from sweeper.spec import Choice, IntRange, Parameter
 from tests.config.conftest import WriteFiles

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweeper.config_space import BuiltSpace, build_space
+from sweeper.config.conditions import BuiltSpace, build_space
 from sweeper.space import active, contains, describe, domain_values, grid, num_combinations, to_config, walk
 from sweeper.spec import Choice, Domain, FlagValue, Interval, IntRange, Parameter, ServerConfig, SpaceSpec
 

@@ -9,8 +9,8 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweeper.config import read_sweep
-from sweeper.config_sweeps import domain_or_value
+from sweeper.config.compose import read_sweep
+from sweeper.config.sweeps import domain_or_value
 from sweeper.space import contains, domain_values
 from sweeper.spec import Choice, Domain, FlagValue, Interval, IntRange
 

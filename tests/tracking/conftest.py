@@ -15,9 +15,9 @@ from urllib.error import URLError
 
 import pytest
 
-from sweeper.mlflow_place import ui_argv, ui_env
 from sweeper.spec import TrackingSpec
 from sweeper.tracking import SyncReport, Tracker
+from sweeper.tracking.place import ui_argv, ui_env
 from tests.tracking.clocks import ManualClock
 from tests.tracking.gateway import Gateway, gateway_to
 from tests.tracking.studies import FakeStudy

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from sweeper.mlflow_view import TAG_TRIAL
+from sweeper.tracking.view import TAG_TRIAL
 
 if TYPE_CHECKING:  # loading MLflow takes seconds, which collecting the tests should not
     from mlflow import MlflowClient

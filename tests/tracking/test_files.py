@@ -7,8 +7,9 @@ import shlex
 
 import pytest
 
-from sweeper.mlflow_files import MAX_FILE_BYTES, command_lines, is_secret_name, run_files, secrets_of
 from sweeper.records import TrialRecord
+from sweeper.secrets import is_secret_name, secrets_of
+from sweeper.tracking.files import MAX_FILE_BYTES, command_lines, run_files
 from tests.tracking.studies import config, launch, make_study, spec_config, trial
 
 
@@ -91,13 +92,13 @@ def test_secrets_are_in_no_file() -> None:
 
 
 def test_secrets_are_not_in_a_repr() -> None:
-    assert "hunter22" not in repr(secrets_of(trial(1, config({"api_key": "hunter22"}))))
+    assert "hunter22" not in repr(secrets_of([trial(1, config({"api_key": "hunter22"}))]))
 
 
 def test_a_bare_secret_switch_does_not_hide_the_next_flag() -> None:
     started = launch(1, config({}), argv=("serve", "--require-key", "--port", "8080"))
     assert "--port 8080" in command_lines(trial(1, config({}), launches=(started,)))
-    assert secrets_of(trial(1, config({}), launches=(started,))).values == frozenset()
+    assert secrets_of([trial(1, config({}), launches=(started,))]).values == frozenset()
 
 
 @pytest.mark.parametrize("name", ["HF_TOKEN", "api_key", "--api-key", "AWS_SECRET_ACCESS_KEY", "db.password"])

@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import Any
 
-from sweeper.mlflow_page import (
+from sweeper.tracking.page import (
     MAX_PARAM_COLUMNS,
     TAG_PAGE,
     TAG_VERDICT,
@@ -18,7 +18,7 @@ from sweeper.mlflow_page import (
     searched_params,
     view_fragment,
 )
-from sweeper.mlflow_view import RunView, run_view
+from sweeper.tracking.view import RunView, run_view
 from tests.tracking.studies import config, make_study, trial
 
 

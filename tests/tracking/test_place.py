@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.mlflow_place import PlaceUnusable, mask, one_line, place_of, ui_address, ui_argv, ui_env, uri_mistake
 from sweeper.spec import TrackingSpec
+from sweeper.tracking.place import (
+    PlaceUnusable,
+    mask,
+    one_line,
+    place_of,
+    ui_address,
+    ui_argv,
+    ui_env,
+    uri_mistake,
+)
 
 
 def spec(uri: str, artifacts: str = "") -> TrackingSpec:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.mlflow_runs import TAG_RETIRED
-from sweeper.mlflow_view import TAG_FAILURE, TAG_STUDY, TAG_TRIAL
 from sweeper.spec import TrackingSpec
-from sweeper.tracking import RETRY_AFTER_S, SyncReport, Tracker
+from sweeper.tracking import SyncReport, Tracker
+from sweeper.tracking.runs import TAG_RETIRED
+from sweeper.tracking.tracker import RETRY_AFTER_S
+from sweeper.tracking.view import TAG_FAILURE, TAG_STUDY, TAG_TRIAL
 from tests.tracking import seen
 from tests.tracking.clocks import ManualClock
 from tests.tracking.conftest import spec_for

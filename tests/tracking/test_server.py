@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sweeper.spec import TrackingSpec
-from sweeper.tracking import RETRY_AFTER_S, SyncReport, Tracker, become_ui
+from sweeper.tracking import SyncReport, Tracker, become_ui
+from sweeper.tracking.tracker import RETRY_AFTER_S
 from tests.tracking import seen
 from tests.tracking.clocks import ManualClock
 from tests.tracking.conftest import free_port, spec_for

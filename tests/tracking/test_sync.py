@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.mlflow_page import TAG_VERDICT, TAG_VIEW
-from sweeper.mlflow_view import TAG_FAILURE, TAG_STATE
 from sweeper.records import TrialState
 from sweeper.spec import TrackingSpec
 from sweeper.tracking import SyncReport, Tracker
+from sweeper.tracking.page import TAG_VERDICT, TAG_VIEW
+from sweeper.tracking.view import TAG_FAILURE, TAG_STATE
 from tests.tracking import seen
 from tests.tracking.clocks import CountingClock, ManualClock
 from tests.tracking.conftest import spec_for

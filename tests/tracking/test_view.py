@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.metrics import METRICS
-from sweeper.mlflow_files import Secrets
-from sweeper.mlflow_view import (
+from sweeper.records import TrialRecord, TrialState
+from sweeper.secrets import Secrets
+from sweeper.spec import FlagValue, ServerConfig
+from sweeper.tracking.view import (
     MAX_VALUE_LENGTH,
     RunView,
     legal_name,
@@ -19,8 +21,6 @@ from sweeper.mlflow_view import (
     run_tags,
     run_view,
 )
-from sweeper.records import TrialRecord, TrialState
-from sweeper.spec import FlagValue, ServerConfig
 from tests.tracking.studies import config, failed_trial, launch, spec_config, trial
 
 BASELINE = trial(0, config({}))

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from launchers.clock import Clock
-from sweeper.mlflow_page import page_tags, view_fragment
-from sweeper.mlflow_place import (
+from sweeper.records import TrialRecord, TrialState
+from sweeper.spec import TrackingSpec
+from sweeper.tracking.page import page_tags, view_fragment
+from sweeper.tracking.place import (
     Place,
     PlaceUnusable,
     check_database,
@@ -29,10 +31,8 @@ from sweeper.mlflow_place import (
     ui_argv,
     ui_env,
 )
-from sweeper.mlflow_runs import HTTP_TIMEOUT_S, Calls, Memory, OutOfTime, Writer
-from sweeper.mlflow_view import RunView, run_view
-from sweeper.records import TrialRecord, TrialState
-from sweeper.spec import TrackingSpec
+from sweeper.tracking.runs import HTTP_TIMEOUT_S, Calls, Memory, OutOfTime, Writer
+from sweeper.tracking.view import RunView, run_view
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

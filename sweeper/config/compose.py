@@ -25,11 +25,11 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from sweeper.config_files import YamlError, trap_mistakes, yaml_mistake
-from sweeper.config_mistakes import cannot_resolve, one_line, shown, valid_names
-from sweeper.config_overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
-from sweeper.config_schema import to_spec
-from sweeper.config_sweeps import Sweep
+from sweeper.config.files import YamlError, trap_mistakes, yaml_mistake
+from sweeper.config.mistakes import cannot_resolve, one_line, shown, valid_names
+from sweeper.config.overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
+from sweeper.config.schema import to_spec
+from sweeper.config.sweeps import Sweep
 from sweeper.errors import ConfigError
 from sweeper.spec import SweepSpec
 

@@ -6,12 +6,11 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from sweeper.records import LaunchRecord, TrialRecord
-from sweeper.spec import ServerConfig
+from sweeper.secrets import secrets_of
 
 ArtifactReader = Callable[[str], bytes]
 """Gives the bytes of a trial's artifact by its name. Raises KeyError when there is none."""
@@ -29,53 +28,6 @@ _FIRST_COLUMNS = (
     "ttft_ms",
 )
 _REQUESTS = re.compile(r"launch-(\d+)-requests\.jsonl")
-_SECRET_WORDS = frozenset({"token", "key", "secret", "password", "passwd", "credential", "credentials"})
-_MASK = "***"
-
-
-@dataclass(frozen=True)
-class Secrets:
-    """The values that must not reach MLflow. Not shown in a repr."""
-
-    values: frozenset[str]
-
-    def __repr__(self) -> str:
-        return f"Secrets({len(self.values)} values)"
-
-    def hide(self, text: str) -> str:
-        """`text` with every secret value replaced by `***`."""
-        for value in sorted(self.values, key=len, reverse=True):
-            text = text.replace(value, _MASK)
-        return text
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a flag or variable of this name holds a secret: its last word says so (`HF_TOKEN`, `api-key`).
-
-    Flags that count tokens (`num_draft_tokens`) end with another word.
-    """
-    return re.split(r"[_.-]", name.lower())[-1] in _SECRET_WORDS
-
-
-def secrets_of(trial: TrialRecord) -> Secrets:
-    """The secret values in a trial's configurations and command lines."""
-    configs = [trial.requested, trial.canonical]
-    found = {value for config in configs for value in _config_secrets(config)}
-    for launch in trial.launches:
-        found.update(_config_secrets(launch.requested), _config_secrets(launch.canonical), _argv_secrets(launch))
-    return Secrets(frozenset(value for value in found if len(value) > 3))
-
-
-def _config_secrets(config: ServerConfig) -> list[str]:
-    settings = [*config.flags.items(), *config.env.items()]
-    return [value for name, value in settings if isinstance(value, str) and is_secret_name(name)]
-
-
-def _argv_secrets(launch: LaunchRecord) -> Iterator[str]:
-    for word, following in zip(launch.argv, (*launch.argv[1:], ""), strict=True):
-        name, equals, value = word.partition("=")
-        if word.startswith("-") and is_secret_name(name) and not (following.startswith("-") and not equals):
-            yield value if equals else following
 
 
 def run_files(trial: TrialRecord, read: ArtifactReader) -> dict[str, bytes]:
@@ -84,7 +36,7 @@ def run_files(trial: TrialRecord, read: ArtifactReader) -> dict[str, bytes]:
     Requests become one table, `requests.json`, in the form that MLflow's page shows best (a CSV has no headers
     there). Everything else is text: made valid UTF-8, without the trial's secrets, and of a very long one the end.
     """
-    hide = secrets_of(trial).hide
+    hide = secrets_of([trial]).hide
     texts = {"command.txt": command_lines(trial), "record.json": trial.model_dump_json(indent=2)}
     rows: list[dict[str, Any]] = []
     for name in sorted(trial.artifacts):

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from launchers.clock import Clock
-from sweeper.mlflow_page import TAG_PAGE
-from sweeper.mlflow_place import PlaceUnusable, one_line
-from sweeper.mlflow_view import FAILURE_TAGS, TAG_FAILURE, TAG_STUDY, TAG_TRIAL, RunView
+from sweeper.tracking.page import TAG_PAGE
+from sweeper.tracking.place import PlaceUnusable, one_line
+from sweeper.tracking.view import FAILURE_TAGS, TAG_FAILURE, TAG_STUDY, TAG_TRIAL, RunView
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient  # noqa: TID251 - the other half of tracking.py
-    from mlflow.entities import Run  # noqa: TID251
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
 
 TAG_SYNCED = "specsweep.synced"
 TAG_FILES = "specsweep.files"
@@ -124,7 +124,7 @@ class Writer:
 
         A refusal is remembered and does not hold up the other trials.
         """
-        from mlflow.exceptions import MlflowException  # noqa: TID251
+        from mlflow.exceptions import MlflowException
 
         refusal = ""
         for view in self.memory.stale(views):
@@ -196,7 +196,7 @@ class Writer:
 
     def _log(self, run_id: str, view: RunView) -> None:
         """In batches: MLflow takes 1,000 metrics, 100 parameters and 100 tags at once, 1,000 things in all."""
-        from mlflow.entities import Metric, Param, RunTag  # noqa: TID251
+        from mlflow.entities import Metric, Param, RunTag
 
         metrics = [Metric(p.name, p.value, p.timestamp_ms, p.step) for p in view.points]
         params = [Param(name, value) for name, value in view.params.items()]
@@ -206,7 +206,7 @@ class Writer:
             metrics, params, tags = metrics[800:], params[90:], tags[90:]
 
     def _tag(self, run_id: str, tags: Mapping[str, str]) -> None:
-        from mlflow.entities import RunTag  # noqa: TID251
+        from mlflow.entities import RunTag
 
         self.calls.client().log_batch(run_id, tags=[RunTag(k, v) for k, v in tags.items()], synchronous=True)
 

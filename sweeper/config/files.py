@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
-from sweeper.config_mistakes import one_line
+from sweeper.config.mistakes import one_line
 
 YamlError: type[Exception] = yaml.YAMLError
 """What reading a file with wrong YAML raises."""
@@ -34,7 +34,7 @@ def trap_mistakes(path: Path) -> list[str]:
     return [
         f"{path}:{node.start_mark.line + 1}: {node.value} without quotes is read as {_read(node.value)}; "
         f"write '{node.value}' in quotes to mean the text, or {_read(node.value)}"
-        for node in _scalars(root, set())
+        for node in (_scalars(root, set()) if root is not None else ())
         if _is_trap(node)
     ]
 

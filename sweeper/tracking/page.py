@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sweeper.metrics import METRICS
-from sweeper.mlflow_view import TAG_FAILURE, TAG_STATE, RunView, cut
 from sweeper.spec import digest
+from sweeper.tracking.view import TAG_FAILURE, TAG_STATE, RunView, cut
 
 VIEW_KEY = "specsweep"
 TAG_VIEW = f"mlflow.sharedViewState.{VIEW_KEY}"

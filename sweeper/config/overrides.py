@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from sweeper.config_mistakes import one_line, shown, valid_names
+from sweeper.config.mistakes import one_line, shown, valid_names
 
 GROUPS = ("engine", "host", "model", "space", "workload", "study", "tracking", "preset")
 """The groups of `conf/`: `GROUP=OPTION` chooses a file."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sweeper.config_mistakes import checked, shown
+from sweeper.config.mistakes import checked, shown
 from sweeper.spec import Choice, Domain, FlagValue, Interval, IntRange
 
 _MAX_LISTED = 1000

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import ValidationError
 
-from sweeper.config_mistakes import schema_mistakes, shown, valid_names
-from sweeper.config_space import BuiltSpace, build_space
-from sweeper.config_sweeps import Reader
+from sweeper.config.conditions import BuiltSpace, build_space
+from sweeper.config.mistakes import schema_mistakes, shown, valid_names
+from sweeper.config.sweeps import Reader
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ConfigError
 from sweeper.metrics import METRICS

@@ -1,6 +1,6 @@
 """From the mapping under `space` to the parameters that are searched, with every mistake in it.
 
-Each name stands for a flag of the server, with its values (sweeper/config_sweeps.py says how they are written);
+Each name stands for a flag of the server, with its values (sweeper/config/sweeps.py says how they are written);
 environment variables stand under `env`. `when` gives conditions: `when: {A: {B: [x, y]}}` says that A exists
 while B is x or y. B may be searched or fixed; a parameter that can never exist is left away.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sweeper.config_mistakes import shown, valid_names
-from sweeper.config_sweeps import Reader, domain_or_value, plain_value
+from sweeper.config.mistakes import shown, valid_names
+from sweeper.config.sweeps import Reader, domain_or_value, plain_value
 from sweeper.space import contains, describe
 from sweeper.spec import Choice, Domain, FlagValue, Interval, IntRange, Parameter
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from sweeper.metrics import METRICS
-from sweeper.mlflow_files import TABLE_TAG, ArtifactReader, Secrets, has_table, run_files, secrets_of
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
-from sweeper.spec import FlagValue, ServerConfig, digest
+from sweeper.secrets import Secrets, secrets_of
+from sweeper.spec import ServerConfig, difference_text, digest
+from sweeper.tracking.files import TABLE_TAG, ArtifactReader, has_table, run_files
 
 LAYOUT = 1
 """Part of every digest: raise it when this file changes what a run holds, and old runs are brought up to date."""
@@ -81,7 +80,7 @@ _METRIC_NAMES = {*METRICS, *(metric.mlflow_alias for metric in METRICS.values())
 def run_view(study: str, trial: TrialRecord, baseline: TrialRecord | None, objective: str) -> RunView:
     """The run of one finished trial of `study`; its speedup is that of `objective` over `baseline`."""
     launches = trial.launches
-    secrets = secrets_of(trial)
+    secrets = secrets_of([trial])
     tags = run_tags(study, trial)
     params = run_params(trial.canonical, secrets)
     points = run_points(trial, baseline, objective)
@@ -103,46 +102,16 @@ def run_view(study: str, trial: TrialRecord, baseline: TrialRecord | None, objec
 
 
 def run_name(trial: TrialRecord, baseline: TrialRecord | None) -> str:
-    """`trial 7 · ngram-simple n3 m4`: what differs from the baseline, in as few words as tell it."""
+    """`trial 7 · ngram-simple n3 m4`: what differs from the baseline."""
     if trial.is_baseline:
         return "trial 0 · baseline"
-    before = _settings(baseline.canonical) if baseline else {}
-    after = _settings(trial.canonical)
-    changed = {name: value for name, value in after.items() if before.get(name) != value}
-    gone = [f"no {name}" for name in before if name not in after]
-    words = Counter(_last_word(name) for name in changed)
-    texts = [_short(value) for value in changed.values() if isinstance(value, str)]
-    numbers = [
-        _number_label(name, value, words[_last_word(name)] > 1)
-        for name, value in changed.items()
-        if not isinstance(value, str)
-    ]
-    summary = " ".join([*texts, *numbers, *gone]) or "as the baseline"
-    return cut(f"trial {trial.number} · {summary}", MAX_NAME_LENGTH)
-
-
-def _settings(config: ServerConfig) -> dict[str, FlagValue]:
-    return {**config.flags, **{f"env.{name}": f"{name}={value}" for name, value in config.env.items()}}
-
-
-def _last_word(name: str) -> str:
-    return re.split(r"[_-]", name)[-1]
-
-
-def _short(value: str) -> str:
-    return PurePosixPath(value).name or value
-
-
-def _number_label(name: str, value: float, ambiguous: bool) -> str:
-    if isinstance(value, bool):
-        return name if value else f"no {name}"
-    label = "_".join(re.split(r"[_-]", name)[-2:]) if ambiguous else _last_word(name)
-    return f"{label}{value}"
+    base = baseline.canonical if baseline else ServerConfig()
+    return cut(f"trial {trial.number} · {difference_text(trial.canonical, base)}", MAX_NAME_LENGTH)
 
 
 def run_tags(study: str, trial: TrialRecord) -> dict[str, str]:
     """Who the run is, how it ended and, if it failed, why (the evidence in the run's description)."""
-    secrets = secrets_of(trial)
+    secrets = secrets_of([trial])
     purposes: Sequence[Purpose] = list(dict.fromkeys(launch.purpose for launch in trial.launches))
     tags = {
         TAG_STUDY: study,
