@@ -175,10 +175,13 @@ class HostLauncher:
         script = call_script(nonce, self.settings.state_dir, verb, arguments)
         result = self.shell.run(script, self.settings.answer_timeout_s + extra_s)
         try:
-            return parse_reply(result.stdout, nonce)
+            reply = parse_reply(result.stdout, nonce)
+            if reply.kind == "unknown":
+                raise HostLost(reply.text())
         except HostLost as error:
             stderr = result.stderr[-300:].decode("utf-8", "backslashreplace").strip()
             raise HostLost(f"{self.host}, `{verb}`: {error}; exit {result.exit_code}: {stderr}") from error
+        return reply
 
     def _stop(self, identity: tuple[str, ...], grace_s: float) -> StopReport:
         grace = max(0.0, grace_s)

@@ -70,7 +70,7 @@ class LocalShell:
         path = Path(lock_path).expanduser()
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise HostLost(f"{self.name}: the lock {str(path)!r} cannot be opened: {error}") from error
         try:

@@ -41,10 +41,10 @@ verb_start() { # ID PORT COMMANDS LEADER: COMMANDS set the environment and, as "
   choose "$1" 0 0 - "$2"
   [ ! -e "$D" ] || { reply used ""; return; }
   mask=$(umask); umask 077
-  problem=$({ command -v setsid > /dev/null || { echo "setsid is missing"; false; }; } && {
-    mkdir -p "$BASE/servers" && mkdir "$D" && printf '%s\n' "$2" > "$D/port" &&
+  command -v setsid > /dev/null || { reply refused "the program setsid is missing"; return; }
+  problem=$({ mkdir -p "$BASE/servers" && mkdir "$D" && printf '%s\n' "$2" > "$D/port" &&
     printf '%s\n' "$3" > "$D/cmd" && printf '%s\n' "$4" > "$D/leader"; } 2>&1) || {
-      reply refused "$problem"; return; }
+      reply refused "$D cannot be written: $problem"; return; }
   ( SPECSWEEP_SERVER=$ID; export SPECSWEEP_SERVER
     setsid sh "$D/leader" "$D" "$mask" < /dev/null >> "$D/log" 2>&1 & )
   now; since=$NOW
@@ -179,7 +179,6 @@ verb_run() { begin run; ( exec "$@" ); finish $?; }
 
 main() { # NONCE STATE_DIR VERB [ARGUMENT...]
   set -u
-  unset SPECSWEEP_SERVER
   NONCE=$1 BASE=$2 VERB=$3; shift 3
   case $BASE in "~") BASE=$HOME ;; "~/"*) BASE=$HOME/${BASE#"~/"} ;; esac
   { read -r BOOT < /proc/sys/kernel/random/boot_id; } 2>/dev/null || unknown "there is no /proc of Linux"

@@ -23,7 +23,7 @@ from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 
 STUBBORN = Path(__file__).with_name("stubborn.py")
-TOOLS = "sh awk cat grep head ls mkdir mv printf rm setsid sleep tail tr wc"
+BUSYBOX_TOOLS = "sh awk cat grep head ls mkdir mv printf rm setsid sleep tail tr wc"
 HOSTILE_NAME = 'it\'s a "state" $(touch hit)\n `x` ā漢 \\ -*?'
 
 
@@ -159,25 +159,29 @@ class Bench:
         return with_token(self.token)
 
 
-def busybox_shell(folder: Path) -> str:
-    """A program that is busybox ash with only busybox's own tools on its PATH. Skips where there is none."""
-    busybox = shutil.which("busybox")
-    if busybox is None:
-        pytest.skip("busybox is not installed here: its ash and its tools are not tested")
+def shell_program(kind: str, folder: Path) -> str:
+    """A program that is the shell `kind`, also for the shells it starts; busybox brings all its own tools.
+
+    Skips where there is no such shell.
+    """
+    binary = shutil.which(kind)
+    if binary is None:
+        pytest.skip(f"{kind} is not installed here: not tested as a host's shell")
     tools = folder / "tools"
     tools.mkdir()
-    for tool in TOOLS.split():
-        (tools / tool).symlink_to(busybox)
-    program = folder / "ash"
-    program.write_text(f'#!/bin/sh\nPATH={tools} exec {tools}/sh "$@"\n')
+    for tool in BUSYBOX_TOOLS.split() if kind == "busybox" else ["sh"]:
+        (tools / tool).symlink_to(binary)
+    path = tools if kind == "busybox" else f"{tools}:$PATH"
+    program = folder / "shell"
+    program.write_text(f'#!/bin/sh\nPATH={path} exec {tools}/sh "$@"\n')
     program.chmod(0o700)
     return str(program)
 
 
-@pytest.fixture(params=["sh", "busybox"])
+@pytest.fixture(params=["dash", "busybox", "bash"])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The shell under test; an SSH launcher can join here."""
-    return "/bin/sh" if request.param == "sh" else busybox_shell(tmp_path_factory.mktemp("busybox"))
+    """The shell under test, as /bin/sh is on Debian, Alpine and Red Hat."""
+    return shell_program(request.param, tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture

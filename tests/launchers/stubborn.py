@@ -88,6 +88,16 @@ def bare_child() -> None:
     spawn("plain", bare=True)
 
 
+def bare_orphan() -> None:
+    """Its grandchild drops the environment and is orphaned, but stays in the session."""
+    spawn("bare_orphaning").wait()
+
+
+def bare_orphaning() -> None:
+    spawn("deaf", bare=True)
+    sys.exit(0)
+
+
 def vanishing() -> None:
     """Its grandchild leaves the session and drops the environment; it is orphaned when the test says so."""
     spawn("late_orphaning").wait()
@@ -129,6 +139,8 @@ MODES: dict[str, Callable[[], None]] = {
         escaping,
         orphaning,
         bare_child,
+        bare_orphan,
+        bare_orphaning,
         vanishing,
         late_orphaning,
         usurping,

@@ -92,7 +92,8 @@ def test_arguments_and_environment_arrive_unchanged(bench: Bench, monkeypatch: p
 
 
 def test_neither_secrets_nor_open_permissions_stay_on_the_host(bench: Bench) -> None:
-    bench.ended("sh", "-c", ":", env={"HF_TOKEN": "a-secret-token"})
+    handle = bench.ended("sh", "-c", ":", env={"HF_TOKEN": "a-secret-token"})
+    bench.launcher.stop(handle, grace_s=0)
     paths = [bench.state_dir, *bench.state_dir.rglob("*")]
     assert [path for path in paths if modes.S_IMODE(path.stat().st_mode) & 0o077] == []
     assert [path for path in paths if path.is_file() and b"a-secret-token" in path.read_bytes()] == []
@@ -158,6 +159,12 @@ def test_a_short_command_that_is_not_short_is_ended(bench: Bench) -> None:
     with pytest.raises(HostLost, match=r"0\.3 s"):
         bench.launcher.run(("sh", "-c", f": {bench.token}; sleep 100; :"), timeout_s=0.3)
     assert bench.remains() == []
+
+
+def test_the_output_of_a_command_is_whole_or_nothing(bench: Bench) -> None:
+    assert len(bench.launcher.run(("head", "-c", "8000000", "/dev/zero"), timeout_s=60).stdout) == 8_000_000
+    with pytest.raises(HostLost, match="not a whole reply"):
+        bench.launcher.run(("head", "-c", "9000000", "/dev/zero"), timeout_s=60)
 
 
 def test_a_nonce_starts_one_server_only(bench: Bench) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from launchers.errors import HostBusy
 from launchers.host import KEPT_FOLDERS
+from launchers.replies import LEADER, call_script, parse_reply, quote
 from tests.launchers.conftest import Bench, is_running, stranger, until
 
 pytestmark = pytest.mark.host
@@ -116,6 +117,25 @@ def test_a_stale_record_never_costs_an_innocent_process_its_life(bench: Bench, p
         bench.launcher.stop(dataclasses.replace(claim, server_id="stale", boot_id="-"), grace_s=0)
         assert innocent.poll() is None
         assert is_running(bench.pid("deaf"))
+
+
+def test_a_start_that_was_overtaken_by_its_stop_runs_nothing(bench: Bench) -> None:
+    folder = record(bench, "late", "")
+    script = f'D={quote(str(folder))}; printf \'%s\\n\' {quote(LEADER)} > "$D/leader"; sh "$D/leader" "$D" 022'
+    for stopped, runs in ((True, False), (False, True)):
+        (folder / "cmd").write_text(f"set -- mkdir {quote(str(folder / 'hit'))}")
+        (folder / "stopped").touch() if stopped else (folder / "stopped").unlink()
+        bench.launcher.shell.run(script, timeout_s=20)
+        assert (folder / "hit").exists() == runs
+
+
+def test_the_folder_of_a_living_server_is_never_deleted(bench: Bench) -> None:
+    gone = bench.ended("true")
+    with bench.running("plain") as handle:
+        script = call_script("n0", str(bench.state_dir), "prune", ("0",))
+        assert parse_reply(bench.launcher.shell.run(script, timeout_s=20).stdout, "n0").kind == "pruned"
+        assert Path(handle.log_path).exists()
+        assert not Path(gone.log_path).exists()
 
 
 def test_old_folders_of_gone_servers_are_deleted(bench: Bench) -> None:

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from launchers.replies import MARKER
 from tests.launchers.conftest import Bench, is_running, stat, stranger, until
 
 pytestmark = pytest.mark.host
@@ -41,9 +42,9 @@ def test_a_grandchild_that_left_the_session_is_found_by_its_marker(bench: Bench)
     assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 3
 
 
-def test_a_child_without_environment_is_found_by_its_session(bench: Bench) -> None:
-    handle = bench.start_stubborn("bare_child", "bare_child", "plain")
-    assert bench.launcher.stop(handle, grace_s=5).num_processes == 3
+def test_an_orphan_without_environment_is_found_by_its_session(bench: Bench) -> None:
+    handle = bench.start_stubborn("bare_orphan", "bare_orphan", "deaf")
+    assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 3
 
 
 def test_a_grandchild_without_session_and_environment_is_found_if_it_was_seen(bench: Bench) -> None:
@@ -112,6 +113,12 @@ def test_a_handle_that_was_written_down_still_stops_its_server(bench: Bench) -> 
     handle = bench.start_stubborn("plain")
     restored = type(handle).from_dict(handle.to_dict())
     assert bench.launcher.stop(restored, grace_s=5).num_processes == 2
+
+
+def test_a_stop_does_not_end_itself(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = bench.start_stubborn("plain")
+    monkeypatch.setenv(MARKER, handle.server_id)  # a sweep that was started from within a server
+    assert bench.launcher.stop(handle, grace_s=0).num_processes == 2
 
 
 @pytest.mark.parametrize("change", [{"start_time": 1}, {"boot_id": "00000000-0000-0000-0000-000000000000"}])
