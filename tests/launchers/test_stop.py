@@ -31,6 +31,13 @@ def test_a_suspended_server_is_killed(bench: Bench) -> None:
     assert bench.launcher.stop(handle, grace_s=0.2).signals == ("TERM", "KILL")
 
 
+def test_a_suspended_leader_is_killed_without_its_exit_code(bench: Bench) -> None:
+    handle = bench.start_stubborn("plain")
+    os.kill(handle.pid, signal.SIGSTOP)
+    report = bench.launcher.stop(handle, grace_s=5)
+    assert (report.num_processes, report.exit_code) == (2, None)
+
+
 def test_children_and_grandchildren_end_with_their_server(bench: Bench) -> None:
     handle = bench.start_stubborn("family", "family", "plain", "nested", "deaf")
     until(lambda: len(bench.pids()) == 5, "all five are ready")
