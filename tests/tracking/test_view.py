@@ -49,7 +49,7 @@ def test_the_name_says_what_differs_from_the_baseline() -> None:
 
 def test_the_baseline_and_its_twin_are_named_so() -> None:
     assert run_name(BASELINE, BASELINE) == "trial 0 · baseline"
-    assert name_of() == "trial 7 · as the baseline"
+    assert name_of() == "trial 7 · baseline"
 
 
 def test_words_that_two_flags_share_are_told_apart() -> None:
@@ -64,7 +64,7 @@ def test_a_path_is_named_by_its_file_and_a_switch_by_its_name() -> None:
 
 def test_what_the_baseline_has_and_the_trial_lacks_is_named() -> None:
     without = trial(7, ServerConfig(flags={"ctx_size": 4096}, env={"GGML_X": "1"}))
-    assert run_name(without, BASELINE) == "trial 7 · GGML_X=1 no threads"
+    assert run_name(without, BASELINE) == "trial 7 · no threads GGML_X=1"
 
 
 def test_a_long_name_is_cut() -> None:
