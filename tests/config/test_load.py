@@ -57,7 +57,7 @@ def test_the_packaged_files_hold_no_trap() -> None:
 def test_prompts_to_copy_have_a_sensible_length_and_chat_prompts_are_short() -> None:
     copied = [len(prompt.text.split()) for prompt in load([]).spec.workload.prompts]
     asked = [len(prompt.text.split()) for prompt in load(["workload=chat"]).spec.workload.prompts]
-    assert min(copied) >= 40
+    assert min(copied) >= 20
     assert max(copied) <= 80
     assert max(asked) <= 20
 
@@ -187,14 +187,14 @@ def test_a_folder_of_the_users_own_goes_before_the_packaged_one(write_files: Wri
     assert loaded.groups["preset"] == loaded.spec.study.name == "mine"
     assert loaded.spec.workload.name == "my chat"
     assert loaded.spec.workload.repeats == 7
-    assert len(loaded.spec.workload.prompts) == 5
+    assert len(loaded.spec.workload.prompts) == 4
     assert (loaded.spec.budget.trials, loaded.spec.budget.finalists) == (5, 1)
     assert num_combinations(loaded.spec.space) == 2 * 7 + 42 + 21
     assert load([]).spec.workload.repeats == 2
 
 
 def test_a_config_of_the_users_own_replaces_the_packaged_root(write_files: WriteFiles) -> None:
-    root = (CONF / "config.yaml").read_text(encoding="utf-8").replace("trials: 13", "trials: 4")
+    root = (CONF / "config.yaml").read_text(encoding="utf-8").replace("trials: 12", "trials: 4")
     assert load([], write_files({"config.yaml": root})).spec.budget.trials == 4
 
 
