@@ -35,16 +35,16 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
     spec = config.load(overrides, config_dir).spec
     console, clock = Console(), SystemClock()
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
-    with launcher.hold():
+    interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
+    with interrupts.installed(), launcher.hold():
         facts = read_host_facts(spec, engine, launcher)
         study = open_study(spec, engine, facts)
         study.require_same(fingerprint(spec, facts))
         before = study.progress(spec.budget)
         with _view(console, spec, plain=plain) as view:
-            interrupts = Interrupts(view.notice)
+            interrupts.say = view.notice
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts)
-            with interrupts.installed():
-                verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
+            verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
     console.print(result_table(study.trials(), spec.objective))
     console.print(f"\n{verdict.text}\n", markup=False, highlight=False)

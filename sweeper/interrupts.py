@@ -20,11 +20,14 @@ SECOND_PRESS = "Abandoning the current launch; its trial will be measured again.
 
 
 class Interrupts:
-    """Signal handlers while installed. `finish_requested` is read by the loop between launches."""
+    """Signal handlers while installed. `finish_requested` is read by the loop between launches.
 
-    def __init__(self, notice: Callable[[str], None]) -> None:
+    `say` tells the person; it may be replaced by a better one once there is a screen.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
         self.finish_requested = False
-        self._print = notice
+        self.say = say
         self._shields = 0
         self._pending: ExitCode | None = None
         self._raised = False
@@ -56,7 +59,7 @@ class Interrupts:
 
     def _notice(self, text: str) -> None:
         """Say it from a thread: a handler that interrupts a half-done write must not write to the same stream."""
-        threading.Thread(target=self._print, args=(text,), daemon=True).start()
+        threading.Thread(target=self.say, args=(text,), daemon=True).start()
 
     def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
         if not self.finish_requested:

@@ -86,7 +86,7 @@ class SweepFolder:
                 command, environ = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
             except OSError:
                 continue
-            if b"llamacpp_server" in command and mark in environ:
+            if b"llamacpp_server\0--model" in command and mark in environ:
                 found.append(command.replace(b"\0", b" ").decode(errors="replace"))
         return found
 
