@@ -22,6 +22,7 @@ $(READY): requirements.lock pyproject.toml
 	@echo 'Installing the locked dependencies: about 1.5 minutes ...'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib || true
 	@touch $(READY)
 
 sweep: $(READY)  ## run the embedded sweep, or go on with it; ARGS='budget.trials=20' adds settings

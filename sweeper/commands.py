@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from analysis.report import markdown, write
 from launchers.base import Launcher
 from launchers.clock import SystemClock
 from launchers.host import HostLauncher, HostSettings
@@ -58,6 +57,8 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
 
 def report(overrides: Sequence[str], config_dir: Path | None, output: str | None) -> ExitCode:
     """Write the report of a study, or print it when `output` is "-"."""
+    from analysis.report import markdown, write  # loads pandas, which no other command needs
+
     spec = config.load(overrides, config_dir).spec
     store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=False)
     stored = store.fact("fingerprint") or {}

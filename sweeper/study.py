@@ -7,6 +7,7 @@ again, under its own number; so Ctrl-C, a crash and a retry all take the same wa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 import optuna
@@ -119,9 +120,14 @@ class Study:
         return progress(trials, budget, self.objective, self._anything_left(trials))
 
     def verdict(self, simplicity: Simplicity) -> Verdict:
-        """The verdict on what has been measured so far; also kept in the study."""
-        verdict = decide(self.trials(), self.objective, simplicity)
+        """The verdict on what has been measured so far; kept in the study, and drawn anew only when that grows."""
+        trials = self.trials()
+        drawn_from = [sum(len(trial.launches) for trial in trials), version("specsweep")]
+        if (stored := self.store.fact("verdict")) and self.store.fact("verdict_drawn_from") == drawn_from:
+            return Verdict.model_validate(stored)
+        verdict = decide(trials, self.objective, simplicity)
         self.store.set_fact("verdict", verdict.model_dump(mode="json"))
+        self.store.set_fact("verdict_drawn_from", drawn_from)
         return verdict
 
     def _next_step(self, budget: BudgetSpec) -> Step | None:

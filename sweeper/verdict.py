@@ -159,6 +159,8 @@ def _text(verdict: Verdict, objective: str) -> str:
             f"No gain over the baseline. The best other configuration, trial {best.trial_number}, did {measured}"
         )
         words += "." if best.high is not None and best.high < 1 else ": not significant."
+        if best.speedup > 1:
+            words += " More launches may tell: a larger budget.confirm_launches goes on from here."
     if verdict.confirmed:
         return words
     return f"{words} Not confirmed: the finalists were not launched again, so the spread of restarts is unknown."

@@ -7,6 +7,8 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from analysis.report import markdown
 from sweeper.errors import FailureKind
 from sweeper.records import Purpose, TrialState
@@ -24,6 +26,8 @@ from tests.analysis.builders import (
     won_night,
 )
 from tests.analysis.studies import changed, confirmed, finish, report_of, section
+
+pytestmark = pytest.mark.study
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "report.md"
 

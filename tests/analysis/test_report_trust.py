@@ -26,6 +26,8 @@ from tests.analysis.builders import (
 )
 from tests.analysis.studies import changed, finish, report_of, section
 
+pytestmark = pytest.mark.study
+
 
 def test_surprises_name_their_trials(store: StudyStore) -> None:
     night = new_night()

@@ -31,6 +31,8 @@ from sweeper.verdict import VerdictKind
 from tests.core.test_study import SPACE, open_study, record_of, speed
 from tests.fakes import FakeClock, RecordingView
 
+pytestmark = pytest.mark.study
+
 LIMITS = LimitsSpec(start_s=10, stop_grace_s=1, identical_failures=3)
 
 

@@ -14,6 +14,8 @@ from sweeper.storage import StudyStore
 from sweeper.study import CONSTRAINT, Study
 from tests.fakes import launch
 
+pytestmark = pytest.mark.study
+
 OBJECTIVE = "output_throughput"
 BUDGET = BudgetSpec(trials=8, finalists=2, confirm_launches=1)
 
