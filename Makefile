@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help setup sweep test lint check slow ci bench ui lock clean
+.PHONY: help setup sweep test unit lint check slow ci bench ui lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ sweep: $(READY)  ## run the embedded sweep, or go on with it; ARGS='budget.trial
 
 test: $(READY)  ## unit tests and the quick tests with real processes, servers and databases
 	$(BIN)/pytest -m 'not slow' $(ARGS)
+
+unit: $(READY)  ## only what needs no process, no connection and no disk: seconds
+	$(BIN)/pytest -m 'not (compose or study or host or service or engine or slow)' $(ARGS)
 
 lint: $(READY)  ## formatting, lint, types, import layers
 	$(BIN)/ruff format --check .

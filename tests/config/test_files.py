@@ -10,6 +10,8 @@ from sweeper.config import load
 from sweeper.config.files import trap_mistakes
 from tests.config.conftest import WriteFiles, mistakes
 
+pytestmark = pytest.mark.compose
+
 GLOBAL = "# @package _global_\n"
 
 BROKEN_FILES = [

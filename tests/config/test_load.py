@@ -13,6 +13,8 @@ from sweeper.space import num_combinations
 from sweeper.spec import Choice, IntRange, Parameter
 from tests.config.conftest import WriteFiles
 
+pytestmark = pytest.mark.compose
+
 CONF = Path(__file__).parents[2] / "conf"
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 PRESETS = sorted(path.stem for path in (CONF / "preset").glob("*.yaml"))

@@ -13,6 +13,8 @@ from sweeper.config import load
 from sweeper.errors import ConfigError
 from tests.config.conftest import mistakes
 
+pytestmark = pytest.mark.compose
+
 # (override, how its line begins, what it must say)
 MISTAKES = [
     # groups
