@@ -1,0 +1,112 @@
+"""The README is true: its commands are run, its examples compose."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import requests
+
+from sweeper.config import load
+from sweeper.errors import ExitCode
+from sweeper.storage import StudyStore
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) for line in block.splitlines()
+]
+RUNS = [line for line in COMMANDS if line.startswith(".venv/bin/specsweep run")]
+
+
+def test_the_readme_has_the_commands_that_this_file_runs() -> None:
+    others = [line for line in COMMANDS if line not in RUNS]
+    assert others == ["make sweep", "make test", ".venv/bin/specsweep report", ".venv/bin/specsweep ui"]
+    assert len(RUNS) >= 4
+
+
+@pytest.mark.compose
+@pytest.mark.parametrize("command", RUNS)
+def test_every_run_of_the_readme_is_a_valid_configuration(command: str) -> None:
+    assert load(shlex.split(command)[2:]).spec.space.parameters
+
+
+@pytest.mark.compose
+def test_the_space_of_the_readme_is_found_in_a_folder_of_ones_own(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "space").mkdir()
+    (tmp_path / "space" / "mine.yaml").write_text(block, encoding="utf-8")
+    spec = load(["space=mine"], tmp_path).spec
+    names = {parameter.name: parameter for parameter in spec.space.parameters}
+    assert names["OMP_WAIT_POLICY"].is_env
+    assert dict(names["spec_ngram_simple_size_m"].when) == {"spec_type": ("ngram-simple",)}
+    assert spec.engine.flags["threads"] == 1
+
+
+def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:
+    rows = re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE)
+    assert [int(code) for row in rows for code in row.split(",")] == [code.value for code in ExitCode]
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.timeout(1500)
+def test_make_sweep_report_and_ui_do_what_the_readme_says(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True)
+    for name in filter(None, tracked.stdout.split("\0")):
+        target = checkout / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target)
+    # The environment is the one that runs this test: installing it once more would prove nothing new.
+    (checkout / ".venv").symlink_to(Path(sys.prefix))
+    (Path(sys.prefix) / ".ready").touch()
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+    swept = subprocess.run(["make", "sweep"], cwd=checkout, env=environment, capture_output=True, text=True)
+    assert swept.returncode == 0, swept.stdout + swept.stderr
+    assert re.search(r"^(Winner|Tie|No gain over the baseline)", swept.stdout, re.MULTILINE)
+    sweeps = checkout / "sweeps"
+    store = StudyStore.open(f"sqlite:///{sweeps}/optuna.db", "llamacpp_ngram", str(sweeps), create=False)
+    assert len(store.trials()) == 12
+    assert len({trial.key for trial in store.trials()}) == 12
+
+    reported = subprocess.run([".venv/bin/specsweep", "report"], cwd=checkout, env=environment, check=False)
+    assert reported.returncode == 0
+    assert "## Verdict" in (sweeps / "llamacpp_ngram-report.md").read_text(encoding="utf-8")
+    _ui_answers(checkout, environment)
+
+
+def _ui_answers(checkout: Path, environment: dict[str, str]) -> None:
+    """Start the page, ask it for the study's runs, end it with Ctrl-C."""
+    process = subprocess.Popen(
+        [".venv/bin/specsweep", "ui", "--port", "18399"], cwd=checkout, env=environment, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 180
+        while True:
+            try:
+                page = requests.get("http://127.0.0.1:18399/", timeout=5)
+                break
+            except requests.ConnectionError:
+                assert process.poll() is None, "the page ended by itself"
+                assert time.monotonic() < deadline, "the page never came"
+                time.sleep(0.5)
+        assert "MLflow" in page.text
+        found = requests.get(
+            "http://127.0.0.1:18399/api/2.0/mlflow/experiments/get-by-name",
+            params={"experiment_name": "llamacpp_ngram"},
+            timeout=20,
+        )
+        assert found.json()["experiment"]["name"] == "llamacpp_ngram"
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(30)
