@@ -21,8 +21,9 @@ from sweeper.errors import ExitCode
 from sweeper.facts import read_host_facts
 from sweeper.fingerprint import fingerprint
 from sweeper.interrupts import Interrupts
-from sweeper.live import PlainView, RichView, View, Views, result_table
+from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
+from sweeper.result_table import result_table
 from sweeper.spec import HostSpec, ServerConfig, SweepSpec
 from sweeper.storage import StudyStore
 from sweeper.study import Study

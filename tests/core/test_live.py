@@ -5,9 +5,10 @@ import io
 from rich.console import Console
 
 from sweeper.errors import FailureKind
-from sweeper.live import PlainView, RichView, result_table
+from sweeper.live import PlainView, RichView
 from sweeper.plan import Progress, progress
 from sweeper.records import Proposal, Purpose, RequestResult, TrialRecord, TrialState
+from sweeper.result_table import result_table
 from sweeper.spec import BudgetSpec, ServerConfig
 from tests.fakes import EPOCH, FakeClock, launch, trial
 
