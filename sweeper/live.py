@@ -30,7 +30,7 @@ class View(Protocol):
         """Before each launch."""
 
     def phase(self, name: str) -> None:
-        """The launch has entered a phase (`starting`, `loading weights`, `benchmark`, ...)."""
+        """The launch has entered a phase (`starting`, `loading model`, `ready`, `measuring`, `stopping`)."""
 
     def request_done(self, result: RequestResult, done: int, total: int) -> None:
         """A request of the benchmark has ended; `done` of `total`, warm-ups included."""

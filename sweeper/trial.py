@@ -59,6 +59,7 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
         spec = rig.engine.launch_spec(proposal.canonical, _placement(rig))
         launch.argv = spec.argv
         with running_server(spec, rig.server, launch.trace, rig.view.phase) as url:
+            rig.view.phase("measuring")
             measurement = measure(url, rig.spec.workload, rig.engine, rig.clock, rig.view.request_done)
             require_drafts(proposal, measurement, rig.engine)
             record = save(launch.complete(measurement), launch.artifacts(measurement.requests))

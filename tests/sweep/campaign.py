@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweeper.records import TrialState
-from tests.sweep.runner import SweepFolder, finish
+from tests.sweep.runner import SweepFolder, finish, wait_until
 
 MANY = "budget.trials=500"
 
@@ -51,10 +51,14 @@ def campaign(folder: SweepFolder, kills: int, seed: int) -> Figures:
     where: Counter[str] = Counter()
     for _ in range(kills):
         process = folder.sweep(MANY)
-        time.sleep(rng.uniform(0.5, 12.0))
+        if rng.random() < 0.2:
+            time.sleep(rng.uniform(0.2, 4.0))  # while it starts
+        else:
+            wait_until(lambda: bool(folder.servers()), process, "a server")
+            time.sleep(rng.uniform(0.0, 10.0))  # in its first launch, or in one that follows, or between them
         os.kill(process.pid, signal.SIGKILL)
         finish(process)
-        where["a launch" if folder.servers() else "between"] += 1
+        where["a launch" if folder.servers() else "between launches"] += 1
         now = folder.finished()
         lost += sum(1 for number, kept in seen.items() if now.get(number) != kept)
         seen = now
