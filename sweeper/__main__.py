@@ -159,16 +159,21 @@ def _complain(message: str, code: ExitCode) -> ExitCode:
 
 
 def _unexpected(error: Exception) -> ExitCode:
-    """A bug, or a launcher's error that ends a sweep."""
+    """A bug, or an error of a host, a disk or a database that ends a sweep."""
     from launchers.errors import HostBusy, LauncherError, StopFailed
+    from sweeper.storage import STORAGE_ERRORS
+    from sweeper.text import plain
 
     if isinstance(error, HostBusy):
         return _complain(str(error), ExitCode.HOST_BUSY)
     if isinstance(error, StopFailed):
         listed = "".join(f"\n  {line}" for line in error.survivors)
         return _complain(f"stopped: {error}{listed}\nEnd these processes, then run again.", ExitCode.ABORTED)
-    if isinstance(error, LauncherError):
-        return _complain(f"stopped: {error}", ExitCode.ABORTED)
+    if isinstance(error, (LauncherError, OSError, *STORAGE_ERRORS)):
+        cause = plain(str(error.__cause__ or error))
+        return _complain(
+            f"stopped: {cause}\nNothing measured is lost; mend this, then run again.", ExitCode.ABORTED
+        )
     log = Path("specsweep-error.log")
     with log.open("a", encoding="utf-8") as file:
         traceback.print_exception(error, file=file)

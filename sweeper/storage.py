@@ -24,6 +24,9 @@ from sweeper.errors import ConfigError, SpecsweepError
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, launch_artifact_name
 from sweeper.spec import ServerConfig
 
+STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
+"""What a storage that is full, locked or gone raises in the middle of a sweep."""
+
 _LAUNCH = "launch"
 _STATES = {
     OptunaState.RUNNING: TrialState.RUNNING,

@@ -61,24 +61,26 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
         with running_server(spec, rig.server, launch.trace, rig.view.phase) as url:
             rig.view.phase("measuring")
             measurement = measure(url, rig.spec.workload, rig.engine, rig.clock, rig.view.request_done)
-            require_drafts(proposal, measurement, rig.engine)
+            require_score(proposal, measurement, rig)
             record = save(launch.complete(measurement), launch.artifacts(measurement.requests))
     except TrialError as error:
         return save(launch.failed(error), launch.artifacts(()))
     return save(launch.stopped(record), launch.artifacts(measurement.requests))
 
 
-def require_drafts(proposal: Proposal, measurement: Measurement, engine: Engine) -> None:
-    """Raises TrialError(SILENT_BYPASS) when speculation was asked for and nothing was ever drafted.
+def require_score(proposal: Proposal, measurement: Measurement, rig: Rig) -> None:
+    """Raises TrialError when what was measured is no score.
 
-    A server that silently serves without speculation would otherwise look like a slow setting of it.
+    SILENT_BYPASS: speculation was asked for and nothing was ever drafted. A server that silently serves without
+    speculation would otherwise look like a slow setting of it. BENCHMARK_FAILED: the objective is missing.
     """
-    drafted = measurement.metrics.get("num_drafted_tokens")
-    if engine.is_speculative(proposal.canonical) and drafted == 0:
-        raise TrialError(
-            FailureKind.SILENT_BYPASS,
-            f"speculation was asked for, but not one token was drafted in {len(measurement.requests)} requests",
-        )
+    count = len(measurement.requests)
+    if rig.engine.is_speculative(proposal.canonical) and measurement.metrics.get("num_drafted_tokens") == 0:
+        message = f"speculation was asked for, but not one token was drafted in {count} requests"
+        raise TrialError(FailureKind.SILENT_BYPASS, message)
+    if rig.spec.objective not in measurement.metrics:
+        message = f"{rig.spec.objective} could not be measured in {count} requests"
+        raise TrialError(FailureKind.BENCHMARK_FAILED, message)
 
 
 class _Launch:

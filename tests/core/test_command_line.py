@@ -100,6 +100,7 @@ def test_the_launchers_errors_have_their_exit_codes(capsys: pytest.CaptureFixtur
     assert _unexpected(HostBusy("pid 7 holds it", "pid 7")) == ExitCode.HOST_BUSY
     assert _unexpected(StopFailed("still alive", ("pid 8 python",))) == ExitCode.ABORTED
     assert _unexpected(HostLost("no answer")) == ExitCode.ABORTED
+    assert _unexpected(OSError(28, "No space left on device")) == ExitCode.ABORTED
     assert "pid 8 python" in capsys.readouterr().err
 
 

@@ -1,0 +1,75 @@
+"""One launch: what becomes of what was measured, and of what failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sweeper.errors import FailureKind, TrialError
+from sweeper.records import LaunchRecord, Measurement, Proposal, Purpose, RequestResult
+from sweeper.spec import FlagValue, ServerConfig
+from sweeper.trial import require_score, run_launch, surprises
+from tests.core.test_loop import make_rig
+from tests.fakes import EPOCH, RecordingView
+
+DRAFTING: dict[str, FlagValue] = {
+    "spec_type": "ngram-simple",
+    "spec_ngram_simple_size_n": 3,
+    "spec_ngram_simple_size_m": 4,
+}
+
+
+def proposal(flags: dict[str, FlagValue]) -> Proposal:
+    made = ServerConfig(flags=flags)
+    return Proposal(trial_number=1, launch_number=0, purpose=Purpose.SEARCH, requested=made, canonical=made)
+
+
+def measurement(**metrics: float) -> Measurement:
+    request = RequestResult(
+        prompt_id="a", prompt_class="b", repeat=0, sent_at=EPOCH, e2e_latency_ms=100, num_output_tokens=9
+    )
+    return Measurement(
+        requests=(request,), metrics=metrics, repeat_throughputs=(90.0,), prompt_throughputs={"a": 90.0}
+    )
+
+
+def test_a_speculative_server_that_never_drafted_has_no_score(tmp_path: Path) -> None:
+    rig = make_rig(tmp_path, RecordingView())
+    with pytest.raises(TrialError, match="not one token was drafted in 1 requests") as seen:
+        require_score(proposal(DRAFTING), measurement(output_throughput=90, num_drafted_tokens=0), rig)
+    assert seen.value.kind is FailureKind.SILENT_BYPASS
+
+
+@pytest.mark.parametrize(("flags", "drafted"), [(DRAFTING, 12), ({}, 0)])
+def test_a_server_that_drafted_or_was_not_asked_to_has_one(
+    tmp_path: Path, flags: dict[str, FlagValue], drafted: int
+) -> None:
+    rig = make_rig(tmp_path, RecordingView())
+    require_score(proposal(flags), measurement(output_throughput=90, num_drafted_tokens=drafted), rig)
+
+
+def test_a_launch_without_the_objective_is_a_failed_benchmark_not_a_zero(tmp_path: Path) -> None:
+    rig = make_rig(tmp_path, RecordingView())
+    with pytest.raises(TrialError, match="output_throughput could not be measured") as seen:
+        require_score(proposal({}), measurement(decode_throughput=90), rig)
+    assert seen.value.kind is FailureKind.BENCHMARK_FAILED
+
+
+def test_an_illegal_configuration_is_recorded_without_touching_the_host(tmp_path: Path) -> None:
+    saved: list[LaunchRecord] = []
+
+    def save(record: LaunchRecord, _artifacts: object) -> LaunchRecord:
+        saved.append(record)
+        return record
+
+    record = run_launch(proposal({"spec_type": "nonesuch"}), make_rig(tmp_path, RecordingView()), save)
+    assert record.failure is not None
+    assert record.failure.kind is FailureKind.ILLEGAL
+    assert "nonesuch" in record.failure.message
+    assert saved == [record]
+
+
+def test_what_the_server_reports_otherwise_is_named() -> None:
+    lines = surprises({"ctx_size": 2048, "threads": 1}, {"ctx_size": 1024, "parallel": 4, "threads": 1})
+    assert lines == ("ctx_size: asked for 2048, the server reports 1024",)
