@@ -178,7 +178,7 @@ def shell_program(kind: str, folder: Path) -> str:
     return str(program)
 
 
-@pytest.fixture(params=["dash", "busybox", "bash"])
+@pytest.fixture(params=["dash", "busybox", pytest.param("bash", marks=pytest.mark.slow)])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The shell under test, as /bin/sh is on Debian, Alpine and Red Hat."""
     return shell_program(request.param, tmp_path_factory.mktemp(request.param))

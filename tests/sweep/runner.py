@@ -75,6 +75,11 @@ class SweepFolder:
             if t.state is not TrialState.RUNNING
         }
 
+    def log(self) -> str:
+        """The sweep's own log so far."""
+        file = self.directory / "sweeps" / f"{STUDY}.log"
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
     def servers(self) -> list[str]:
         """Command lines of the processes that any launch from this folder has left alive."""
         mark = f"{self.directory}".encode()
