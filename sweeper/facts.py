@@ -1,6 +1,8 @@
-"""What is read from the host once, before the first launch: the engine's version and the model's identity."""
+"""What is read from the host once, before the first launch: the engine's version and flags, the model's identity."""
 
 from __future__ import annotations
+
+import difflib
 
 from launchers.base import CommandResult, Launcher
 from sweeper.engines.base import Engine, HostFacts
@@ -8,6 +10,7 @@ from sweeper.errors import ConfigError
 from sweeper.spec import ModelSpec, SweepSpec
 
 VERSION_TIMEOUT_S = 60.0
+HELP_TIMEOUT_S = 60.0
 FINGERPRINT_TIMEOUT_S = 120.0
 
 FINGERPRINT = r"""
@@ -25,8 +28,13 @@ fi
 
 
 def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> HostFacts:
-    """Prepare the model and identify model and engine. Raises ConfigError (each cause named), HostLost."""
+    """Prepare the model, identify model and engine, and see that the server has the flags that it will be given.
+
+    Raises ConfigError (each cause named), HostLost.
+    """
     version = _engine_version(spec, engine, launcher)
+    if unknown := _unknown_flags(spec, engine, launcher):
+        raise ConfigError(unknown)
     path = _model_path(spec.model, launcher)
     result = launcher.run(("/bin/sh", "-c", FINGERPRINT, "fingerprint", path), FINGERPRINT_TIMEOUT_S)
     if result.exit_code != 0:
@@ -48,6 +56,26 @@ def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:
         raise ConfigError(
             [f"engine.command: {' '.join(argv)!r} does not look like {engine.name}: {error}"]
         ) from error
+
+
+def _unknown_flags(spec: SweepSpec, engine: Engine, launcher: Launcher) -> list[str]:
+    """A line for each flag that the server's own help does not list; none when there is no help to go by.
+
+    A server refuses a flag that it does not know: every launch of the sweep would fail.
+    """
+    result = launcher.run(engine.help_argv(spec.engine.command), HELP_TIMEOUT_S)
+    known = engine.known_flags(_text(result.stdout + b"\n" + result.stderr)) if result.exit_code == 0 else None
+    if not known:
+        return []
+    asked = [("engine.flags", name) for name in spec.engine.flags]
+    asked += [("space", parameter.name) for parameter in spec.space.parameters if not parameter.is_env]
+    lines = []
+    for group, name in asked:
+        if (flag := name.replace("-", "_")) not in known:
+            near = difflib.get_close_matches(flag, sorted(known), n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            lines.append(f"{group}.{name}: the server has no flag --{flag.replace('_', '-')}{hint}")
+    return lines
 
 
 def _model_path(model: ModelSpec, launcher: Launcher) -> str:

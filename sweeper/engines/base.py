@@ -109,6 +109,9 @@ class Engine(Protocol):
         Each line starts with the flag's name, then says the value and what would be right.
         """
 
+    def takes_whole_numbers(self, flag: str) -> bool:
+        """Whether `flag` is known to take whole numbers only: an interval of real ones makes no sense for it."""
+
     def canonical(self, config: ServerConfig) -> ServerConfig:
         """The same configuration after the engine's known rewrites and without flags that have no effect."""
 
@@ -129,6 +132,12 @@ class Engine(Protocol):
 
     def parse_version(self, output: str) -> str:
         """The version in that output. Raises ValueError when there is none."""
+
+    def help_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        """The command line that prints the flags of the server."""
+
+    def known_flags(self, help_text: str) -> frozenset[str]:
+        """The flags that this output lists, with underscores; empty when it is not the server's own help."""
 
     def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
         """The command line and environment of one launch."""

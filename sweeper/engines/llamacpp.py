@@ -49,6 +49,8 @@ UNSET_ENV = (
     "LLAMA_ARG_FLASH_ATTN",
 )
 
+_LONG_FLAG = re.compile(r"(?<![\w-])--([A-Za-z0-9](?:[\w-]*\w)?)")
+
 _PHASES = (
     # The newest line that matches one of these names the phase; the words are those of the server's own log.
     (re.compile(r"listening on http"), "ready"),
@@ -70,6 +72,10 @@ class LlamaCpp:
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
         """Names that the server does not know (any more), and values that it refuses, crashes on or ignores."""
         return [line for name, values in flags.items() for line in value_mistakes(name, values)]
+
+    def takes_whole_numbers(self, flag: str) -> bool:
+        """Whether the table says so; nothing is known of a flag outside it."""
+        return flag in NUMBERS and NUMBERS[flag].kind is int
 
     def canonical(self, config: ServerConfig) -> ServerConfig:
         """Without flags that change nothing, numbers in their flag's own type, the drafters' defaults added."""
@@ -105,6 +111,15 @@ class LlamaCpp:
         if found is None:
             raise ValueError(f"no line `version: ...` in {output.strip()[:200]!r}")
         return found[1].strip()[:200]
+
+    def help_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        """`COMMAND --help`."""
+        return (*command, "--help")
+
+    def known_flags(self, help_text: str) -> frozenset[str]:
+        """Every long flag in the text; empty when --model is not among them: then some other program spoke."""
+        found = frozenset(name.replace("-", "_") for name in _LONG_FLAG.findall(help_text))
+        return found if "model" in found else frozenset()
 
     def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
         """The command line. The nonce is the model's alias, which /props repeats."""

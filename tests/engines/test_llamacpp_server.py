@@ -12,7 +12,8 @@ import pytest
 
 from launchers.clock import SystemClock
 from launchers.llamacpp_server import DRAFT_TYPES, NGRAM_TYPES, main, parse_arguments, to_common_params
-from sweeper.engines.llamacpp_flags import TYPES
+from sweeper.engines.llamacpp import LlamaCpp
+from sweeper.engines.llamacpp_flags import NUMBERS, PLACED, TYPES
 
 PORT = "31869"
 COMMAND = [sys.executable, "-m", "launchers.llamacpp_server"]
@@ -124,6 +125,16 @@ def test_every_flag_reaches_its_parameter(file: str) -> None:
 def test_version_names_the_wheel(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("version: xllamacpp 2")
+
+
+@pytest.mark.engine
+def test_help_lists_every_flag_that_the_engine_knows_without_loading_the_engine() -> None:
+    argv = LlamaCpp().help_argv([COMMAND[0], "-X", "importtime", *COMMAND[1:]])
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    needed = {*NUMBERS, *PLACED, "spec_type", "spec_draft_model", "seed", "flash_attn"}
+    assert needed - LlamaCpp().known_flags(ended.stdout) == set()
+    assert "argparse" in ended.stderr
+    assert "xllamacpp" not in ended.stderr
 
 
 @pytest.mark.engine

@@ -1,0 +1,97 @@
+"""Before the first launch the server is asked which flags it has: a misspelt one costs no launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from launchers.base import CommandResult
+from sweeper.config import load
+from sweeper.engines.registry import engine_for
+from sweeper.errors import ConfigError
+from sweeper.facts import read_host_facts
+from tests.server.fake_launcher import FakeLauncher
+
+pytestmark = pytest.mark.compose
+
+HELP = b"""usage: server
+-m,  --model FNAME            the model
+-t,  --threads N              threads
+--parallel N, --ctx-size N, --flash-attn [on|off|auto]
+--spec-type none,ngram-simple,ngram-map-k,ngram-map-k4v
+--spec-ngram-simple-size-n N, --spec-ngram-simple-size-m N
+--spec-ngram-map-k-size-n N, --spec-ngram-map-k-size-m N
+--spec-ngram-map-k4v-size-n N, --spec-ngram-map-k4v-size-m N, --spec-ngram-map-k4v-min-hits N
+"""
+
+
+@dataclass
+class Answers:
+    """A host whose server answers --version and --help; the model is there."""
+
+    help: CommandResult = field(default_factory=lambda: CommandResult(0, HELP, b""))
+    asked: list[str] = field(default_factory=list)
+
+    def launcher(self) -> FakeLauncher:
+        return _Scripted(self)
+
+
+class _Scripted(FakeLauncher):
+    def __init__(self, answers: Answers) -> None:
+        super().__init__("http://127.0.0.1:1", 1)
+        self.answers = answers
+
+    def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+        self.answers.asked.append(argv[-1])
+        if argv[-1] == "--version":
+            return CommandResult(0, b"", b"version: 1234 (abcdef)\n")
+        if argv[-1] == "--help":
+            return self.answers.help
+        return CommandResult(0, b"0123456789abcdef0123  -\n", b"")
+
+
+def mistakes(answers: Answers, *overrides: str) -> tuple[str, ...]:
+    """What the host says of a sweep with these overrides; empty when it is content."""
+    spec = load(["model=gguf", "model.path=/m.gguf", *overrides]).spec
+    try:
+        read_host_facts(spec, engine_for("llamacpp"), answers.launcher())
+    except ConfigError as error:
+        return error.mistakes
+    return ()
+
+
+def test_every_flag_that_the_server_does_not_list_is_named() -> None:
+    lines = mistakes(Answers(), "space.spec_typ=choice(a,b)", "engine.flags.foo=3", "engine.flags.flash_atn=on")
+    assert sorted(lines) == [
+        "engine.flags.flash_atn: the server has no flag --flash-atn (did you mean flash_attn?)",
+        "engine.flags.foo: the server has no flag --foo",
+        "space.spec_typ: the server has no flag --spec-typ (did you mean spec_type?)",
+    ]
+
+
+def test_flags_that_the_server_lists_are_accepted_in_any_column_of_its_help() -> None:
+    assert mistakes(Answers(), "engine.flags.flash_attn='on'") == ()
+
+
+def test_variables_of_the_environment_are_not_taken_for_flags() -> None:
+    assert mistakes(Answers(), "space.env.OMP_WAIT_POLICY=choice(active,passive)") == ()
+
+
+def test_an_unknown_flag_is_told_before_the_model_is_prepared() -> None:
+    answers = Answers()
+    assert mistakes(answers, "engine.flags.foo=3", "model.prepare=[fetch,it]")
+    assert answers.asked == ["--version", "--help"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CommandResult(0, b"", b""),
+        CommandResult(0, b"my wrapper: --help shows this text\n", b""),
+        CommandResult(2, HELP, b""),
+        CommandResult(0, b"\xff\xfe--", b"\x00"),
+    ],
+)
+def test_without_help_of_the_server_nothing_is_refused(answer: CommandResult) -> None:
+    assert mistakes(Answers(help=answer), "engine.flags.foo=3") == ()
