@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from sweeper.errors import ExitCode, SpecsweepError, SweepInterrupted
+from sweeper.streams import settle_stdout
 
 EXIT_CODES = """\
 exit codes:
@@ -62,17 +63,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parse(argv)
     command: Callable[[argparse.Namespace], ExitCode] = arguments.command
     try:
-        return command(arguments)
+        code = command(arguments)
+        settle_stdout()
+        return code
     except SpecsweepError as error:
         return _complain(str(error), error.exit_code)
     except SweepInterrupted as interruption:
-        return _complain(
-            "interrupted; the server was stopped and nothing measured is lost", interruption.exit_code
-        )
+        return _complain("interrupted; no server is left and nothing measured is lost", interruption.exit_code)
     except KeyboardInterrupt:
         return _complain("interrupted before anything was started", ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        settle_stdout()
         return ExitCode.OK
     except Exception as error:
         return _unexpected(error)
@@ -154,7 +155,8 @@ class _Version(argparse.Action):
 
 
 def _complain(message: str, code: ExitCode) -> ExitCode:
-    sys.stderr.write(f"specsweep: {message}\n")
+    with suppress(OSError):  # a closed terminal
+        sys.stderr.write(f"specsweep: {message}\n")
     return code
 
 

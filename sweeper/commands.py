@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -26,6 +27,7 @@ from sweeper.loop import run_sweep
 from sweeper.result_table import result_table
 from sweeper.spec import HostSpec, ServerConfig, SweepSpec
 from sweeper.storage import StudyStore
+from sweeper.streams import lenient
 from sweeper.study import Study
 from sweeper.trial import Rig
 
@@ -33,10 +35,10 @@ from sweeper.trial import Rig
 def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> ExitCode:
     """Run or continue the sweep; prints its result. Raises SpecsweepError, LauncherError, SweepInterrupted."""
     spec = config.load(overrides, config_dir).spec
-    console, clock = Console(), SystemClock()
+    console, clock = Console(file=lenient(sys.stdout)), SystemClock()
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
-    with interrupts.installed(), launcher.hold():
+    with interrupts.installed(), launcher.hold(), _hold_study(spec):
         facts = read_host_facts(spec, engine, launcher)
         study = open_study(spec, engine, facts)
         study.require_same(fingerprint(spec, facts))
@@ -46,13 +48,14 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
-    console.print(result_table(study.trials(), spec.objective))
+    if trials := study.trials():
+        console.print(result_table(trials, spec.objective, console.width))
     console.print(f"\n{verdict.text}\n", markup=False, highlight=False)
     if after.launches_left:
         console.print("Stopped early, as asked. The same command goes on.", highlight=False)
     elif not before.launches_left:
         console.print("The sweep was complete already: a larger budget.trials goes on from here.", highlight=False)
-    console.print(_where_to_look(spec, overrides), markup=False, highlight=False, soft_wrap=True)
+    console.print(_where_to_look(spec, overrides, config_dir), markup=False, highlight=False, soft_wrap=True)
     return ExitCode.INTERRUPTED if after.launches_left else ExitCode.OK
 
 
@@ -95,13 +98,20 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
     return Study(store, candidates, engine.baseline(base), spec.study, spec.objective)
 
 
+def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
+    """Own a study that lies in a file: two processes would measure its trials twice. Raises HostBusy."""
+    if not spec.study.storage.startswith("sqlite"):
+        return nullcontext()
+    return LocalShell(f"study {spec.study.name}").hold(f"{spec.study.dir}/{spec.study.name}.lock")
+
+
 @contextmanager
 def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
     """The screen (or plain lines), and the same plain lines in the sweep's log file."""
     clock = SystemClock()
     log_path = Path(spec.study.dir) / f"{spec.study.name}.log"
     with log_path.open("a", encoding="utf-8") as file:
-        log = PlainView(Console(file=file, width=200, no_color=True), clock, spec.objective)
+        log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective)
         if plain or not console.is_terminal:
             yield Views(log, PlainView(console, clock, spec.objective))
             return
@@ -109,8 +119,11 @@ def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
             yield Views(log, screen)
 
 
-def _where_to_look(spec: SweepSpec, overrides: Sequence[str]) -> str:
-    again = " ".join(o for o in overrides if o.startswith(("preset=", "study.", "tracking", "--config-dir")))
+def _where_to_look(spec: SweepSpec, overrides: Sequence[str], config_dir: Path | None) -> str:
+    words = [o for o in overrides if o.startswith(("preset=", "study", "tracking"))]
+    if config_dir is not None:
+        words = ["--config-dir", str(config_dir), *words]
+    again = shlex.join(words)
     return "\n".join(
         [
             f"Look next:  specsweep report {again}".rstrip(),

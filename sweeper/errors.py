@@ -30,7 +30,7 @@ class ExitCode(enum.IntEnum):
 
 
 class FailureKind(enum.StrEnum):
-    """Why a launch has no score. What each one means for the study: the policy table in study.py."""
+    """Why a launch has no score. What each one means for the study: the policy table in policy.py."""
 
     ILLEGAL = "illegal"
     OUT_OF_MEMORY = "out_of_memory"

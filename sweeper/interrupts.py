@@ -15,7 +15,7 @@ from types import FrameType
 
 from sweeper.errors import ExitCode, SweepInterrupted
 
-FIRST_PRESS = "Finishing the current launch, then stopping. Press Ctrl-C again to abandon it now."
+FIRST_PRESS = "Stopping once the current launch is finished. Press Ctrl-C again to abandon it now."
 SECOND_PRESS = "Abandoning the current launch; its trial will be measured again. Stopping the server ..."
 
 
@@ -34,12 +34,14 @@ class Interrupts:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Handle SIGINT, SIGTERM and SIGHUP while open; the former handlers are put back after."""
+        """Handle SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP while open; then as before."""
         handlers = {
             signal.SIGINT: self._on_interrupt,
             signal.SIGTERM: self._on_terminate,
             signal.SIGHUP: self._on_terminate,
         }
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            del handlers[signal.SIGHUP]  # nohup asked for exactly that
         former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield

@@ -23,7 +23,7 @@ from sweeper.text import plain
 class View(Protocol):
     """Told about everything that happens; never decides anything."""
 
-    def sweep_started(self, study: str, progress: Progress) -> None:
+    def sweep_started(self, study: str, progress: Progress, baseline: ServerConfig) -> None:
         """Before the first launch of this process."""
 
     def launch_started(self, proposal: Proposal, progress: Progress) -> None:
@@ -59,8 +59,6 @@ class _Tally:
     def begin(self, proposal: Proposal, progress: Progress) -> None:
         self.proposal, self.progress = proposal, progress
         self.phase, self.done, self.total, self.tokens, self.busy_ms = "starting", 0, 0, 0, 0.0
-        if proposal.is_baseline:
-            self.baseline = proposal.canonical
 
     def count(self, result: RequestResult, done: int, total: int) -> None:
         self.done, self.total = done, total
@@ -114,8 +112,9 @@ class PlainView:
         self._clock = clock
         self._tally = _Tally(objective)
 
-    def sweep_started(self, study: str, progress: Progress) -> None:
+    def sweep_started(self, study: str, progress: Progress, baseline: ServerConfig) -> None:
         """Say where the sweep stands."""
+        self._tally.baseline = baseline
         done = f"{progress.trials_done} of {progress.trials_total} trials done"
         self._line(f"study {study}: {done}, about {progress.launches_left} launches to go")
 
@@ -165,8 +164,9 @@ class RichView:
         """Take the screen away; what scrolled above it stays."""
         self._live.stop()
 
-    def sweep_started(self, study: str, progress: Progress) -> None:
+    def sweep_started(self, study: str, progress: Progress, baseline: ServerConfig) -> None:
         """Show where the sweep stands."""
+        self._tally.baseline = baseline
         self._tally.study, self._tally.progress = study, progress
 
     def launch_started(self, proposal: Proposal, progress: Progress) -> None:
@@ -237,10 +237,10 @@ class Views:
     def __init__(self, *views: View) -> None:
         self._views = views
 
-    def sweep_started(self, study: str, progress: Progress) -> None:
+    def sweep_started(self, study: str, progress: Progress, baseline: ServerConfig) -> None:
         """Passed on."""
         for view in self._views:
-            view.sweep_started(study, progress)
+            view.sweep_started(study, progress, baseline)
 
     def launch_started(self, proposal: Proposal, progress: Progress) -> None:
         """Passed on."""

@@ -30,7 +30,7 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
         rig.view.notice(f"stopped server {server_id}, which an earlier process had left")
     for note in study.reconcile():
         rig.view.notice(note)
-    rig.view.sweep_started(study.name, study.progress(budget))
+    rig.view.sweep_started(study.name, study.progress(budget), study.baseline)
     sync(tracker, study, rig)
     breaker = Breaker(rig.spec.limits)
     while not rig.interrupts.finish_requested and (proposal := study.ask(budget)) is not None:
@@ -58,7 +58,12 @@ def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = No
 
 
 class Breaker:
-    """Stops the sweep when going on would only burn time: no baseline, or launch after launch fails alike."""
+    """Stops the sweep when going on would only burn time.
+
+    That is when the baseline cannot be measured, when `identical_failures` launches in a row were lost to the host
+    or to our own tooling, or when twice as many trials in a row failed alike: each of them may be at fault, all of
+    them hardly.
+    """
 
     def __init__(self, limits: LimitsSpec) -> None:
         self._limit = limits.identical_failures
@@ -79,6 +84,10 @@ class Breaker:
             raise SweepAborted(_report("the baseline cannot be measured", record, count))
         if POLICY[failure.kind].fault is not Fault.CONFIGURATION and count >= self._limit:
             raise SweepAborted(_report(f"{count} launches in a row failed alike", record, count))
+        trials = {launch.trial_number for launch in self._in_a_row}
+        if len(trials) >= 2 * self._limit:
+            numbers = ", ".join(map(str, sorted(trials)))
+            raise SweepAborted(_report(f"{len(trials)} trials in a row ({numbers}) failed alike", record, count))
 
 
 def _report(what: str, record: LaunchRecord, count: int) -> str:

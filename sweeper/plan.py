@@ -5,6 +5,7 @@ Pure, and drawn from the study alone, so that a crash in any phase loses nothing
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the sweep stands. `launches_left` is None-free: an estimate that only shrinks when the space ends."""
+    """Where the sweep stands. `launches_left` is an estimate until the search ends: finalists may be fewer."""
 
     trials_done: int
     trials_total: int
@@ -60,7 +61,11 @@ def confirmations(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: 
     chosen = finalists(trials, budget, objective)
     if not chosen:
         return []
-    made = {trial.number: sum(map(_counts, trial.launches)) for trial in (trials[0], *chosen)}
+    since = fresh_since(chosen)
+    made = {
+        trial.number: sum(launch.started_at > since and _counts(launch) for launch in trial.launches)
+        for trial in (trials[0], *chosen)
+    }
     rounds = range(1, budget.confirm_launches + 1)
     return [number for number_of_launches in rounds for number, n in made.items() if n < number_of_launches]
 
@@ -76,6 +81,15 @@ def finalists(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str)
     best = sorted(scores, key=lambda number: (-scores[number], number))[: budget.finalists]
     by_number = {trial.number: trial for trial in trials}
     return [by_number[number] for number in best]
+
+
+def fresh_since(chosen: Sequence[TrialRecord]) -> datetime.datetime:
+    """Only launches after this moment confirm: when the last of the finalists was first measured.
+
+    A finalist that a later, larger budget brings is thus compared with launches of the same hour, not with a
+    baseline of last week. `chosen` must not be empty and each must have been measured.
+    """
+    return max(trial.measured[0].started_at for trial in chosen)
 
 
 def _counts(launch: LaunchRecord) -> bool:

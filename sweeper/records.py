@@ -161,8 +161,12 @@ class TrialRecord(Record):
 
     @property
     def failure(self) -> Failure | None:
-        """The newest failure, if no launch was measured."""
-        return None if self.measured or not self.launches else self.launches[-1].failure
+        """The newest failure, if no launch was measured; a trial put aside without any launch was interrupted."""
+        if self.measured or self.state is TrialState.RUNNING:
+            return None
+        if not self.launches:
+            return Failure(kind=FailureKind.INTERRUPTED, message="specsweep died in each launch of it")
+        return self.launches[-1].failure
 
     def mean(self, metric: str) -> float | None:
         """Mean of `metric` over the measured launches that have it; None when none has."""

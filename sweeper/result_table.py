@@ -13,8 +13,11 @@ from sweeper.records import TrialRecord
 from sweeper.spec import ServerConfig, difference_text
 from sweeper.text import plain
 
+NARROW = 70
+"""Below so many columns the table keeps to what decides."""
 
-def result_table(trials: Sequence[TrialRecord], objective: str) -> Table:
+
+def result_table(trials: Sequence[TrialRecord], objective: str, width: int = 80) -> Table:
     """Every trial, fastest first, the baseline in bold; those without a score at the end with the reason."""
     metric = METRICS[objective]
     baseline = next((t for t in trials if t.is_baseline), None)
@@ -22,7 +25,9 @@ def result_table(trials: Sequence[TrialRecord], objective: str) -> Table:
     base_value = baseline.mean(objective) if baseline else None
     title = f"{metric.label} in {metric.unit}: {metric.meaning}"
     table = Table(title=title, title_justify="left", title_style="dim", box=box.SIMPLE_HEAD, padding=(0, 1))
-    for heading in ("trial", "configuration", metric.unit, "vs base", "spread", "accept_len", "launches"):
+    headings = ["trial", "configuration", metric.unit, "vs base", "spread", "accept_len", "launches"]
+    shown = len(headings) if width >= NARROW else 4
+    for heading in headings[:shown]:
         left = heading == "configuration"
         table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=not left)
     for trial in sorted(trials, key=lambda t: -(t.mean(objective) or 0.0)):
@@ -30,7 +35,7 @@ def result_table(trials: Sequence[TrialRecord], objective: str) -> Table:
         name = "baseline" if trial.is_baseline else difference_text(trial.canonical, base_config)
         if trial.failure is not None:
             name = f"{name} [{trial.failure.kind}]"
-        table.add_row(
+        cells = (
             str(trial.number),
             Text(plain(name)),
             metric.format(value) if value is not None else "–",
@@ -38,8 +43,8 @@ def result_table(trials: Sequence[TrialRecord], objective: str) -> Table:
             _cell("repeat_spread_pct", trial, "%"),
             _cell("accept_length", trial),
             str(len(trial.measured)),
-            style="bold" if trial.is_baseline else "",
         )
+        table.add_row(*cells[:shown], style="bold" if trial.is_baseline else "")
     return table
 
 

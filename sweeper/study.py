@@ -6,6 +6,7 @@ again, under its own number; so Ctrl-C, a crash and a retry all take the same wa
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
@@ -29,6 +30,8 @@ CONSTRAINT = "specsweep"
 """Optuna's name for our one constraint: 0 for a measured trial, 1 for one that is infeasible."""
 
 _BEGUN = "begun"
+_EXHAUSTED = "exhausted_at"
+"""After so many trials nothing untried was found; more trials (enqueued ones) make it worth another look."""
 
 
 class Study:
@@ -41,7 +44,7 @@ class Study:
         self.name = store.name
         self.objective = objective
         self._candidates = candidates
-        self._baseline = baseline
+        self.baseline = baseline
         self._optuna = store.with_sampler(
             DistinctSampler(
                 factory=make_factory(spec.sampler, spec.startup_trials),
@@ -51,7 +54,6 @@ class Study:
                 untried=lambda: candidates.untried(self._tried),
             )
         )
-        self._exhausted = False
         self._tried: frozenset[str] = frozenset()
         self._asked: optuna.Trial | None = None
 
@@ -105,6 +107,13 @@ class Study:
         return self.store.artifact(trial_number, name)
 
     @property
+    def identity(self) -> str:
+        """A random word of this very study, to tell it from another one of the same name."""
+        if (known := self.store.fact("identity")) is None:
+            self.store.set_fact("identity", known := secrets.token_hex(8))
+        return str(known)
+
+    @property
     def facts(self) -> Mapping[str, str]:
         """What all trials have in common: the study's fingerprint."""
         return self.store.fact("fingerprint") or {}
@@ -136,7 +145,9 @@ class Study:
         return next_step(trials, budget, self.objective, self._anything_left(trials))
 
     def _anything_left(self, trials: tuple[TrialRecord, ...]) -> bool:
-        return not self._exhausted and self._candidates.anything_left({trial.key for trial in trials})
+        return self.store.fact(_EXHAUSTED) != len(trials) and self._candidates.anything_left(
+            {trial.key for trial in trials}
+        )
 
     def _running(self) -> list[TrialRecord]:
         return [trial for trial in self.trials() if trial.state is TrialState.RUNNING]
@@ -152,9 +163,9 @@ class Study:
             self._asked = self._optuna.ask()
             return self._asked.number
         except SpaceExhausted:
-            self._exhausted = True
             unplanned = self.store.optuna.get_trials(deepcopy=False)[-1]
             self._leave_out(unplanned.number, OptunaState.FAIL)
+            self.store.set_fact(_EXHAUSTED, len(self.trials()))
             return None
 
     def _add_baseline(self) -> int:
@@ -192,7 +203,7 @@ class Study:
     def _configuration(self, number: int) -> ServerConfig:
         """The configuration of an unfinished trial; values that a crash left unsaid are proposed again."""
         if number == 0:
-            return self._baseline
+            return self.baseline
         trial = self._asked
         if trial is None or trial.number != number:
             trial = optuna.trial.Trial(self._optuna, self.store.frozen(number)._trial_id)

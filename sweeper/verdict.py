@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from sweeper.metrics import METRICS
-from sweeper.records import LaunchRecord, Purpose, Record, TrialRecord, TrialState
+from sweeper.plan import fresh_since
+from sweeper.records import Purpose, Record, TrialRecord, TrialState
 from sweeper.spec import ServerConfig, difference_text
 from sweeper.stats import Ratio, pairwise_ratios
 
@@ -59,7 +61,8 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
         text = "No verdict: the baseline has not been measured."
         return Verdict(kind=VerdictKind.NO_GAIN, confirmed=False, advised=None, text=text)
     rivals = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.mean(objective)]
-    samples, confirmed = _samples(baseline, rivals, objective)
+    fresh = _fresh(baseline, rivals, objective)
+    samples = fresh or _single_launches(baseline, rivals, objective)
     numbers = list(samples)
     ratios = pairwise_ratios(list(samples.values()))
     by_number = {trial.number: trial for trial in trials}
@@ -75,43 +78,48 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
         advised = min(tied, key=lambda number: simplicity(by_number[number].canonical))
     verdict = Verdict(
         kind=kind,
-        confirmed=confirmed,
+        confirmed=bool(fresh),
         advised=advised,
         tied=tied if len(tied) > 1 else (),
         baseline_value=_mean(samples[0]),
         comparisons=comparisons,
         text="",
     )
-    return verdict.model_copy(update={"text": _text(verdict, objective)})
+    return verdict.model_copy(update={"text": _text(verdict, objective, trials)})
 
 
-def _samples(
+def _fresh(baseline: TrialRecord, rivals: Sequence[TrialRecord], objective: str) -> dict[int, tuple[float, ...]]:
+    """The values of the confirming launches by trial number, the baseline's first; empty if too few were made.
+
+    Only launches since the last finalist was found count, so that all of them saw the host in the same state.
+    """
+    chosen = [trial for trial in rivals if any(launch.purpose is Purpose.CONFIRM for launch in trial.measured)]
+    if not chosen:
+        return {}
+    since = fresh_since(chosen)
+    samples = {
+        trial.number: tuple(
+            launch.metrics[objective]
+            for launch in trial.measured
+            if launch.purpose is Purpose.CONFIRM
+            and launch.started_at > since
+            and launch.metrics.get(objective, 0.0) > 0  # a ratio to nothing says nothing
+        )
+        for trial in (baseline, *chosen)
+    }
+    enough = {number: values for number, values in samples.items() if len(values) >= 2}
+    return enough if 0 in enough and len(enough) > 1 else {}
+
+
+def _single_launches(
     baseline: TrialRecord, rivals: Sequence[TrialRecord], objective: str
-) -> tuple[dict[int, tuple[float, ...]], bool]:
-    """The values to compare, by trial number, the baseline's first; and whether they are fresh launches."""
-    fresh = {trial.number: _values(_confirmations(trial), objective) for trial in (baseline, *rivals)}
-    finalists = {number: values for number, values in fresh.items() if number and len(values) >= 2}
-    if finalists and len(fresh[0]) >= 2:
-        return {0: fresh[0], **finalists}, True
+) -> dict[int, tuple[float, ...]]:
+    """One number each for the baseline and the best few: enough to name them, too little to tell them from noise.
+
+    The passes within a launch are no substitute for launches: they leave out what differs from start to start.
+    """
     best = sorted(rivals, key=lambda trial: trial.mean(objective) or 0.0, reverse=True)[:MAX_RIVALS]
-    return {trial.number: _unconfirmed(trial, objective) for trial in (baseline, *best)}, False
-
-
-def _confirmations(trial: TrialRecord) -> list[LaunchRecord]:
-    return [launch for launch in trial.measured if launch.purpose is Purpose.CONFIRM]
-
-
-def _values(launches: Sequence[LaunchRecord], objective: str) -> tuple[float, ...]:
-    """Positive ones only: a ratio to nothing says nothing."""
-    return tuple(value for launch in launches if (value := launch.metrics.get(objective, 0.0)) > 0)
-
-
-def _unconfirmed(trial: TrialRecord, objective: str) -> tuple[float, ...]:
-    """Launches where there are several, else the passes of the only one (their spread leaves out restarts)."""
-    values = _values(trial.measured, objective)
-    repeats = trial.measured[0].repeat_throughputs
-    has_repeats = objective == "output_throughput" and len(repeats) > 1 and min(repeats) > 0
-    return repeats if len(values) < 2 and has_repeats else values
+    return {trial.number: (trial.mean(objective) or 0.0,) for trial in (baseline, *best)}
 
 
 def _comparisons(
@@ -137,33 +145,42 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _text(verdict: Verdict, objective: str) -> str:
+def _text(verdict: Verdict, objective: str, trials: Sequence[TrialRecord]) -> str:
     """The verdict in plain words, with its spread and its limits."""
     metric = METRICS[objective]
     base = f"{metric.format(verdict.baseline_value or 0.0)} {metric.unit}"
     if not verdict.comparisons:
-        return f"No gain over the baseline: nothing else could be measured. The baseline does {base}."
+        return f"No gain over the baseline: {_nothing_else(trials)} The baseline does {base}."
     best = verdict.comparisons[0]
     measured = f"{metric.format(best.value)} against {base} without speculation ({_interval(best)})"
     if verdict.kind is VerdictKind.WINNER:
-        words = f"Winner: trial {best.trial_number}, {best.name}. {measured}."
-    elif verdict.kind is VerdictKind.TIE:
+        return f"Winner: trial {best.trial_number}, {best.name}. {measured}."
+    if verdict.kind is VerdictKind.TIE:
         tied = ", ".join(str(number) for number in verdict.tied)
         advised = next(row for row in verdict.comparisons if row.trial_number == verdict.advised)
-        words = (
+        return (
             f"Tie: trials {tied} are faster than the baseline but cannot be told apart. Advised, as the simplest: "
             f"trial {advised.trial_number}, {advised.name} ({_interval(advised)}). The fastest did {measured}."
         )
-    else:
-        words = (
-            f"No gain over the baseline. The best other configuration, trial {best.trial_number}, did {measured}"
+    if not verdict.confirmed:
+        return (
+            f"No gain over the baseline has been shown. The best single launch, trial {best.trial_number}, "
+            f"{best.name}, did {measured}: not confirmed. budget.confirm_launches=3 launches the best again."
         )
-        words += "." if best.high is not None and best.high < 1 else ": not significant."
-        if best.speedup > 1:
-            words += " More launches may tell: a larger budget.confirm_launches goes on from here."
-    if verdict.confirmed:
-        return words
-    return f"{words} Not confirmed: the finalists were not launched again, so the spread of restarts is unknown."
+    words = f"No gain over the baseline. The best other configuration, trial {best.trial_number}, did {measured}"
+    words += "." if best.high is not None and best.high < 1 else ": not significant."
+    return (
+        f"{words} More launches may tell: a larger budget.confirm_launches goes on." if best.speedup > 1 else words
+    )
+
+
+def _nothing_else(trials: Sequence[TrialRecord]) -> str:
+    """Why there is nothing to compare with: nothing tried yet, or everything failed, and how."""
+    kinds = Counter(trial.failure.kind for trial in trials if not trial.is_baseline and trial.failure is not None)
+    if not kinds:
+        return "nothing else has been measured yet."
+    counts = ", ".join(f"{kind} {count} x" for kind, count in kinds.most_common())
+    return f"nothing else could be measured ({counts})."
 
 
 def _interval(row: Comparison) -> str:

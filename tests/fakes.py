@@ -20,6 +20,8 @@ from sweeper.records import (
 from sweeper.spec import FlagValue, ServerConfig
 
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+CONFIRM_AFTER = datetime.timedelta(minutes=60)
+"""Confirming launches are made so long after the trial's own: after the search of the first six trials."""
 
 
 class FakeClock:
@@ -46,7 +48,7 @@ class RecordingView:
         self.launches: list[Proposal] = []
         self.ended: list[LaunchRecord] = []
 
-    def sweep_started(self, study: str, progress: Progress) -> None: ...
+    def sweep_started(self, study: str, progress: Progress, baseline: ServerConfig) -> None: ...
 
     def launch_started(self, proposal: Proposal, progress: Progress) -> None:
         self.launches.append(proposal)
@@ -79,6 +81,8 @@ def launch(
     """A launch of ten seconds; `value` is its throughput."""
     made = ServerConfig(flags=flags or {})
     began = EPOCH + datetime.timedelta(minutes=10 * trial + number)
+    if purpose is Purpose.CONFIRM:
+        began += CONFIRM_AFTER
     return LaunchRecord(
         trial_number=trial,
         launch_number=number,

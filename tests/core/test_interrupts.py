@@ -86,6 +86,16 @@ def test_the_former_handlers_are_put_back() -> None:
     assert signal.getsignal(signal.SIGINT) == before
 
 
+def test_under_nohup_a_closed_terminal_ends_nothing() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with (interrupts := Interrupts(Said())).installed():
+            send(signal.SIGHUP)
+        assert not interrupts.finish_requested
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_an_error_inside_a_shield_is_not_replaced_by_the_interruption() -> None:
     interrupts = Interrupts(Said())
     with interrupts.installed(), pytest.raises(ValueError, match="lost"), interrupts.shielded():

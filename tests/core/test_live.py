@@ -49,7 +49,7 @@ def console(file: io.StringIO, width: int = 90) -> Console:
 def test_plain_lines_say_what_is_measured_how_it_ended_and_what_is_best() -> None:
     out = io.StringIO()
     view = PlainView(console(out, 200), FakeClock(), OBJECTIVE)
-    view.sweep_started("night", state(()))
+    view.sweep_started("night", state(()), ServerConfig())
     view.launch_started(proposal(0), state(TRIALS[:1]))
     view.launch_ended(launch(50), state(TRIALS[:1]))
     view.launch_started(proposal(1, spec_type="ngram-simple", spec_n=3), state(TRIALS[:1]))
@@ -67,7 +67,7 @@ def test_plain_lines_say_what_is_measured_how_it_ended_and_what_is_best() -> Non
 def test_the_screen_shows_phase_rate_best_and_eta() -> None:
     out = io.StringIO()
     view = RichView(console(out), FakeClock(), OBJECTIVE)
-    view.sweep_started("night", state(TRIALS[:2]))
+    view.sweep_started("night", state(TRIALS[:2]), ServerConfig())
     view.launch_started(proposal(2, spec_type="ngram-simple", spec_n=4), state(TRIALS[:2]))
     view.phase("benchmark")
     view.request_done(request(-1, tokens=1), 1, 3)

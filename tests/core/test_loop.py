@@ -177,6 +177,15 @@ def test_out_of_memory_many_times_in_a_row_is_a_finding_not_a_breakdown(tmp_path
     assert sweep(tmp_path, launch) is VerdictKind.NO_GAIN
 
 
+def test_six_trials_in_a_row_that_crash_alike_are_hardly_all_at_fault(tmp_path: Path) -> None:
+    view = RecordingView()
+    rig = make_rig(tmp_path, view, trials=9)
+    launch = failing(FailureKind.SERVER_CRASH, lambda p: not p.is_baseline)
+    with pytest.raises(SweepAborted, match=r"6 trials in a row \(1, 2, 3, 4, 5, 6\) failed alike"):
+        run_sweep(rig, open_study(tmp_path), Tracker(rig.spec.tracking, rig.clock), launch)
+    assert len(view.ended) == 1 + 5 * 2 + 1  # each crash is tried again, until the sixth trial crashes too
+
+
 def test_an_abandoned_launch_is_measured_by_the_next_start(tmp_path: Path) -> None:
     def interrupted(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
         if proposal.trial_number == 2:

@@ -59,6 +59,14 @@ def test_a_confirmation_lost_to_the_host_is_made_again_but_a_crash_counts() -> N
     assert confirmations(trials, BUDGET, OBJECTIVE) == [0, 1, 0, 3, 1]
 
 
+def test_a_finalist_of_a_later_search_is_confirmed_with_the_baseline_of_the_same_hour() -> None:
+    old = [trial(0, [50], confirm=[50, 51]), trial(1, [60], confirm=[60, 61], m=1), trial(2, [40], m=2)]
+    budget = BudgetSpec(trials=8, finalists=1, confirm_launches=2)
+    assert confirmations(old, budget, OBJECTIVE) == []
+    later = [*old, trial(7, [80], m=7)]
+    assert confirmations(later, budget, OBJECTIVE) == [0, 7, 0, 7]
+
+
 def test_an_exhausted_space_ends_the_search_early() -> None:
     trials = measured()[:2]
     assert next_step(trials, BUDGET, OBJECTIVE, False) == Step(Purpose.CONFIRM, 0)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.errors import FailureKind
-from sweeper.records import TrialState
+from sweeper.records import Purpose, TrialState
 from sweeper.spec import ServerConfig
 from sweeper.stats import pairwise_ratios, spread_pct
 from sweeper.verdict import VerdictKind, decide
-from tests.fakes import trial
+from tests.fakes import launch, trial
 
 OBJECTIVE = "output_throughput"
 
@@ -88,14 +88,28 @@ def test_the_selected_maximum_is_judged_by_fresh_launches_only() -> None:
     assert verdict.comparisons[0].value == pytest.approx(50.0)
 
 
-def test_without_fresh_launches_the_verdict_says_it_is_not_confirmed() -> None:
+def test_without_fresh_launches_nothing_is_called_a_winner_however_even_the_passes_were() -> None:
     verdict = decide(
         [trial(0, [50.0], repeats=[50.1, 49.9]), trial(1, [70.0], repeats=[70.3, 69.7], m=4)],
         OBJECTIVE,
         fewest_drafts,
     )
-    assert (verdict.kind, verdict.confirmed) == (VerdictKind.WINNER, False)
-    assert "Not confirmed" in verdict.text
+    assert (verdict.kind, verdict.confirmed) == (VerdictKind.NO_GAIN, False)
+    assert "1.400 x, spread unknown): not confirmed" in verdict.text
+
+
+def test_only_launches_after_the_last_finalist_was_found_confirm() -> None:
+    stale = trial(0, [50.0], confirm=[50.2, 49.9])  # made before trial 7 was first measured
+    late = trial(7, [90.0], confirm=[89.0, 91.0], m=4)
+    assert not decide([stale, late], OBJECTIVE, fewest_drafts).confirmed
+    again = [launch(v, trial=9, number=i, purpose=Purpose.CONFIRM) for i, v in enumerate((50.1, 49.8))]
+    renewed = stale.model_copy(update={"launches": (*stale.launches, *again)})
+    verdict = decide([renewed, late], OBJECTIVE, fewest_drafts)
+    assert (verdict.kind, verdict.confirmed, verdict.advised) == (VerdictKind.WINNER, True, 7)
+
+
+def test_before_anything_else_was_tried_nothing_is_said_to_be_impossible() -> None:
+    assert "nothing else has been measured yet" in decide([trial(0, [50.0])], OBJECTIVE, fewest_drafts).text
 
 
 def test_a_single_number_each_is_never_a_win() -> None:
@@ -108,7 +122,7 @@ def test_with_every_rival_failed_the_baseline_is_advised() -> None:
     failed = trial(1, state=TrialState.INFEASIBLE, failure=FailureKind.OUT_OF_MEMORY, m=4)
     verdict = decide([trial(0, [50.0]), failed], OBJECTIVE, fewest_drafts)
     assert (verdict.kind, verdict.advised) == (VerdictKind.NO_GAIN, 0)
-    assert "nothing else could be measured" in verdict.text
+    assert "nothing else could be measured (out_of_memory 1 x)" in verdict.text
 
 
 @pytest.mark.parametrize("trials", [[], [trial(0, state=TrialState.RUNNING)]])

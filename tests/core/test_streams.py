@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import errno
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from sweeper.streams import lenient
+
+
+class Breaking(io.StringIO):
+    """A stream that fails for good, like a pipe without a reader or a full disk."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code = code
+        self.broken = False
+        self.failures = 0
+
+    def write(self, text: str) -> int:
+        if self.broken:
+            self.failures += 1
+            raise OSError(self.code, "it broke")
+        return super().write(text)
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("code", [errno.EPIPE, errno.EIO, errno.ENOSPC])
+def test_a_reader_that_goes_away_ends_nothing_and_is_not_bothered_again(code: int) -> None:
+    behind = Breaking(code)
+    console = Console(file=lenient(behind), color_system=None)
+    console.print("heard")
+    behind.broken = True
+    console.print("unheard")
+    behind.broken = False
+    console.print("nor this")
+    assert behind.getvalue() == "heard\n"
+    assert behind.failures == 1
+
+
+def test_a_stream_that_works_gets_everything(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w", encoding="utf-8") as file:
+        stream = lenient(file)
+        stream.write("one ")
+        stream.write("two")
+        stream.flush()
+        assert (tmp_path / "log").read_text() == "one two"
+        assert not stream.isatty()
+        assert stream.fileno() == file.fileno()
