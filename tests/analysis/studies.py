@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 
 from analysis.report import markdown
@@ -30,8 +31,14 @@ def section(report: str, name: str) -> str:
 def confirmed(night: Night, number: int, values: tuple[float, float]) -> TrialRecord:
     """A trial with one launch of the search and two fresh ones."""
     first = measured(night, values[0], Purpose.SEARCH if number else Purpose.BASELINE)
-    fresh = [measured(night, value, Purpose.CONFIRM) for value in values]
+    fresh = [later(measured(night, value, Purpose.CONFIRM)) for value in values]
     return trial(number, ngram(3, number) if number else plain_config(), [first, *fresh])
+
+
+def later(launch: LaunchRecord) -> LaunchRecord:
+    """The launch an hour later: after the search of every trial."""
+    hour = datetime.timedelta(hours=1)
+    return changed(launch, started_at=launch.started_at + hour, ended_at=launch.ended_at + hour)
 
 
 def changed(launch: LaunchRecord, **update: object) -> LaunchRecord:

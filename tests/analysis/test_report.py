@@ -107,7 +107,7 @@ def test_a_study_whose_trials_all_failed_shows_why(store: StudyStore) -> None:
 def test_a_baseline_alone_is_reported_without_a_comparison(store: StudyStore) -> None:
     report = report_of(store, [trial(0, plain_config(), [measured(new_night(), 40.0)])])
     assert "Run the baseline" in report
-    assert "nothing else could be measured" in report
+    assert "nothing else has been measured yet" in report
     assert "## Compared" not in report
     assert "| **1** | **0** | **baseline** | **40.0** |" in report
 
@@ -142,7 +142,7 @@ def test_without_repeats_the_spread_is_unknown(store: StudyStore) -> None:
     once = [changed(measured(night, value), repeat_throughputs=()) for value in (40.0, 50.0)]
     report = report_of(store, [trial(0, plain_config(), once[:1]), trial(1, ngram(3, 4), once[1:])])
     assert "| 1.250 | – | unknown: measured once |" in report
-    assert "Not confirmed" in report
+    assert "not confirmed" in report
 
 
 def test_what_was_not_measured_is_never_shown_as_zero(store: StudyStore) -> None:
