@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sweeper.engines.base import HostFacts
 from sweeper.errors import StudyMismatch
-from sweeper.spec import Parameter, SweepSpec, digest
+from sweeper.spec import Choice, Domain, FlagValue, IntRange, Parameter, SweepSpec, digest
 
 Fingerprint = Mapping[str, str]
+
+_PLAIN_WORD = re.compile(r"(?!(true|false|null|nan|inf)$)[A-Za-z][\w./-]*", re.IGNORECASE | re.ASCII)
 
 
 def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
@@ -58,6 +61,23 @@ def _name(parameter: Parameter) -> str:
 
 
 def _domain(parameter: Parameter) -> str:
-    condition = {name: list(values) for name, values in parameter.when.items()}
-    text = str(parameter.domain.model_dump(exclude={"kind"}))
-    return f"{parameter.domain.kind} {text}" + (f" when {condition}" if condition else "")
+    """The values and the condition in the words in which `space` is written."""
+    conditions = [f"{name} is {' or '.join(map(_value, values))}" for name, values in parameter.when.items()]
+    return _sweep(parameter.domain) + (f" when {' and '.join(conditions)}" if conditions else "")
+
+
+def _sweep(domain: Domain) -> str:
+    if isinstance(domain, Choice):
+        return f"choice({', '.join(map(_value, domain.values))})"
+    if isinstance(domain, IntRange):
+        step = f", step={domain.step}" if domain.step > 1 else ""
+        return f"range({domain.low}, {domain.high + 1}{step})"
+    interval = f"interval({domain.low!r}, {domain.high!r})"
+    return f"tag(log, {interval})" if domain.log else interval
+
+
+def _value(value: FlagValue) -> str:
+    """Text in quotes only where it would otherwise be read as something else: '4' is not 4."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) and _PLAIN_WORD.fullmatch(value) else repr(value)
