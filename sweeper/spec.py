@@ -14,6 +14,14 @@ FlagValue = str | int | float | bool
 """A server flag's value. True is a bare flag (`--flag`), False leaves the flag away."""
 
 
+# Bounds far above any sensible sweep: a slip of the keyboard is told at once, not by an overflow in a library.
+_MAX_TRIALS = 1_000_000
+_MAX_COUNT = 10_000_000
+_MAX_SECONDS = 10_000_000
+_MAX_SEED = 2**32 - 1  # numpy's, and llama.cpp's
+_MAX_WHOLE = 2**53  # Optuna stores every parameter as a double
+
+
 class Frozen(BaseModel):
     """Base of everything here: immutable, strict about types, intolerant of unknown names."""
 
@@ -68,9 +76,9 @@ class IntRange(Frozen):
     """Whole numbers from `low` to `high`, BOTH INCLUDED; `conf/` writes `range(low, high + 1)`, as Hydra does."""
 
     kind: Literal["range"] = "range"
-    low: int
-    high: int
-    step: int = Field(default=1, gt=0)
+    low: int = Field(ge=-_MAX_WHOLE, le=_MAX_WHOLE)
+    high: int = Field(ge=-_MAX_WHOLE, le=_MAX_WHOLE)
+    step: int = Field(default=1, gt=0, le=_MAX_WHOLE)
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -157,7 +165,7 @@ class ModelSpec(Frozen):
     name: str
     path: str = ""
     prepare: tuple[str, ...] = ()
-    prepare_timeout_s: float = Field(default=600, gt=0)
+    prepare_timeout_s: float = Field(default=600, gt=0, le=_MAX_SECONDS)
 
 
 class Prompt(Frozen):
@@ -173,12 +181,12 @@ class WorkloadSpec(Frozen):
 
     name: str
     prompts: tuple[Prompt, ...] = Field(min_length=1)
-    max_tokens: int = Field(gt=0)
-    repeats: int = Field(gt=0)
-    warmup_requests: int = Field(ge=0)
+    max_tokens: int = Field(gt=0, le=_MAX_COUNT)
+    repeats: int = Field(gt=0, le=_MAX_COUNT)
+    warmup_requests: int = Field(ge=0, le=_MAX_COUNT)
     temperature: float = Field(ge=0)
-    seed: int = Field(ge=0)
-    request_timeout_s: float = Field(gt=0)
+    seed: int = Field(ge=0, le=_MAX_SEED)
+    request_timeout_s: float = Field(gt=0, le=_MAX_SECONDS)
 
     @field_validator("prompts")
     @classmethod
@@ -194,8 +202,8 @@ class StudySpec(Frozen):
     dir: str = Field(min_length=1)
     storage: str = Field(min_length=1)
     sampler: Literal["tpe", "random"]
-    seed: int = Field(ge=0)
-    startup_trials: int = Field(ge=0)
+    seed: int = Field(ge=0, le=_MAX_SEED)
+    startup_trials: int = Field(ge=0, le=_MAX_TRIALS)
 
 
 class BudgetSpec(Frozen):
@@ -205,17 +213,17 @@ class BudgetSpec(Frozen):
     `confirm_launches` fresh ones; 0 leaves the confirmation away.
     """
 
-    trials: int = Field(gt=0)
-    finalists: int = Field(ge=1)
-    confirm_launches: int = Field(ge=0)
+    trials: int = Field(gt=0, le=_MAX_TRIALS)
+    finalists: int = Field(ge=1, le=_MAX_TRIALS)
+    confirm_launches: int = Field(ge=0, le=_MAX_TRIALS)
 
 
 class LimitsSpec(Frozen):
     """How long to wait and how often to try. `identical_failures` in a row stop the sweep."""
 
-    start_s: float = Field(gt=0)
-    stop_grace_s: float = Field(ge=0)
-    identical_failures: int = Field(gt=1)
+    start_s: float = Field(gt=0, le=_MAX_SECONDS)
+    stop_grace_s: float = Field(ge=0, le=_MAX_SECONDS)
+    identical_failures: int = Field(gt=1, le=_MAX_COUNT)
 
 
 class TrackingSpec(Frozen):
@@ -223,7 +231,7 @@ class TrackingSpec(Frozen):
 
     uri: str
     artifact_location: str
-    sync_s: float = Field(gt=0)
+    sync_s: float = Field(gt=0, le=_MAX_SECONDS)
 
 
 class SweepSpec(Frozen):

@@ -88,7 +88,8 @@ def _range(start: decimal.Decimal, stop: decimal.Decimal, step: decimal.Decimal,
         raise ValueError(f"the range is empty: it goes from {start} up to, but not including, {stop}")
     count = math.ceil((stop - start) / step)
     if whole:
-        return IntRange(low=int(start), high=int(start + (count - 1) * step), step=int(step))
+        high = int(start) + (count - 1) * int(step)
+        return checked(lambda: IntRange(low=int(start), high=high, step=int(step)))
     if count > _MAX_LISTED:
         raise ValueError(f"the range has {count} values, more than {_MAX_LISTED}; use interval(low, high)")
     return Choice(values=tuple(float(start + index * step) for index in range(count)))
