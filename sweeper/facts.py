@@ -1,4 +1,4 @@
-"""What is read from the host once, before the first launch: the engine's version and flags, the model's identity."""
+"""What is read from the host once, before the first launch: the engine's version and flags, and the model."""
 
 from __future__ import annotations
 

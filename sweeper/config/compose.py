@@ -25,7 +25,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from sweeper.config.files import YamlError, trap_mistakes, yaml_mistake
+from sweeper.config.files import YamlError, not_utf8, trap_mistakes, yaml_mistake
 from sweeper.config.mistakes import cannot_resolve, one_line, shown, valid_names
 from sweeper.config.overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
 from sweeper.config.schema import to_spec
@@ -166,6 +166,8 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
         config = loader.load_configuration("config", groups, RunMode.RUN, from_shell=False)
     except YamlError as error:
         raise ConfigError([*traps, yaml_mistake(error)]) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(not_utf8(config_dir) if config_dir else [one_line(str(error))]) from None
     except _LIBRARY_ERRORS as error:
         where = f" (in {config_dir})" if config_dir else ""
         text = one_line(str(error).partition("Config search path")[0])

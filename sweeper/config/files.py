@@ -25,6 +25,17 @@ def yaml_mistake(error: Exception) -> str:
     return one_line(f"{where}not valid YAML: {error.problem or error.context}")
 
 
+def not_utf8(folder: Path) -> list[str]:
+    """A line for each YAML file of `folder` that is not UTF-8: Hydra's own error does not name it."""
+    lines = []
+    for path in sorted(folder.rglob("*.yaml")):
+        try:
+            path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            lines.append(f"{path}: is not UTF-8 (byte {error.start}: {error.reason}); save it as UTF-8")
+    return lines
+
+
 def trap_mistakes(path: Path) -> list[str]:
     """Words and numbers without quotes that YAML reads as something else, in a file that is valid YAML.
 

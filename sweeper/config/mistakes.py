@@ -77,11 +77,16 @@ def cannot_resolve(path: str, reason: str) -> str:
 
 
 def schema_mistakes(error: ValidationError, already: Iterable[str] = ()) -> list[str]:
-    """One line for each wrong place. Places that are, or lie in, one of the paths `already` are left out."""
+    """One line for each wrong place. Places that are, or lie in, one of the paths `already` are left out.
+
+    A list whose entries are wrong also counts as too short: only the entries are told.
+    """
     told = set(already)
     lines: list[str] = []
     for details in error.errors():
         path = _path(details["loc"])
+        if details["type"] == "too_short" and any(known.startswith(f"{path}.") for known in told):
+            continue
         if not any(path == known or path.startswith(f"{known}.") for known in told):
             told.add(path)
             lines.append(_line(path, details))
@@ -117,7 +122,8 @@ def _line(path: str, details: ErrorDetails) -> str:
 
 
 def _rule(path: str, details: ErrorDetails) -> str:
-    context: dict[str, Any] = details.get("ctx", {})
+    limits: dict[str, Any] = details.get("ctx", {})
+    context = {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in limits.items()}
     if details["type"] not in _RULES:
         return one_line(details["msg"])
     text = _RULES[details["type"]].format(path=path, names=", ".join(_names_at(details["loc"])), **context)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 
 from pydantic import ValidationError
 
+from launchers.replies import MARKER
 from sweeper.config.conditions import BuiltSpace, build_space
 from sweeper.config.mistakes import schema_mistakes, shown, valid_names
+from sweeper.config.places import place_mistakes
 from sweeper.config.sweeps import Reader
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ConfigError
@@ -19,7 +22,7 @@ from sweeper.spec import Domain, FlagValue, Interval, SweepSpec
 
 _MAX_LISTED = 1000
 _PLACEHOLDER = {"parameters": [{"name": "x", "domain": {"kind": "choice", "values": [1]}}]}
-_NOT_IN_URL = re.compile(r"[?#%\x00-\x1f]")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def to_spec(
@@ -39,7 +42,8 @@ def to_spec(
     built = build_space(_mapping(data.get("space")), space_before, flags, read)
     space = built.mistakes if isinstance(data.get("space"), Mapping) else []
     mistakes = [*told.values(), *space, *_engine_mistakes(engine.get("name"), flags, built)]
-    mistakes += [*_objective_mistakes(data.get("objective")), *_dir_mistakes(_mapping(data.get("study")))]
+    mistakes += [*_objective_mistakes(data.get("objective")), *_env_mistakes(data)]
+    mistakes += place_mistakes(_mapping(data.get("study")), _mapping(data.get("tracking")))
     try:
         spec = SweepSpec.model_validate_json(json.dumps(_assembled(data, built), default=str))
     except ValidationError as error:
@@ -93,17 +97,31 @@ def _engine_mistakes(name: object, flags: Mapping[str, FlagValue], built: BuiltS
         return []
     if name not in ENGINE_NAMES:
         return [f"engine.name: {shown(name)} is not an engine; {valid_names(name, ENGINE_NAMES)}"]
-    check = engine_for(name).flag_mistakes
-    searched = {flag: parameter for flag, parameter in built.parameters.items() if not parameter.is_env}
+    engine = engine_for(name)
+    check = engine.flag_mistakes
+    searched = {flag: parameter.domain for flag, parameter in built.parameters.items() if not parameter.is_env}
+    reals = {
+        flag: domain
+        for flag, domain in searched.items()
+        if isinstance(domain, Interval) and engine.takes_whole_numbers(flag)
+    }
     in_space: dict[str, Sequence[FlagValue]] = {
-        flag: _samples(parameter.domain) for flag, parameter in searched.items()
+        flag: _samples(domain) for flag, domain in searched.items() if flag not in reals
     }
     in_space |= {flag: (value,) for flag, value in built.fixed.items()}
     for flag, asked in built.asked.items():
         if flag in flags or flag in built.fixed:
             in_space[flag] = (*in_space.get(flag, ()), *asked)
     fixed = check({flag: (value,) for flag, value in flags.items()})
-    return [*(f"engine.flags.{line}" for line in fixed), *(f"space.{line}" for line in check(in_space))]
+    lines = [*(f"engine.flags.{line}" for line in fixed), *(f"space.{line}" for line in check(in_space))]
+    return lines + [_real_mistake(flag, domain) for flag, domain in reals.items()]
+
+
+def _real_mistake(flag: str, domain: Interval) -> str:
+    low, high = math.ceil(domain.low), math.floor(domain.high)
+    given = f"space.{flag}: interval({domain.low:g}, {domain.high:g}) gives real numbers"
+    whole = f"int(interval({low},{high})) or range({low},{high + 1})"
+    return f"{given}, but this flag takes whole ones" + (f"; write {whole}" if low <= high else "")
 
 
 def _samples(domain: Domain) -> Sequence[FlagValue]:
@@ -122,8 +140,13 @@ def _objective_mistakes(name: object) -> list[str]:
     return [f"objective: {shown(name)} {reason}; {valid_names(name, objectives)}"]
 
 
-def _dir_mistakes(study: Mapping[str, object]) -> list[str]:
-    folder = study.get("dir")
-    if isinstance(folder, str) and (found := _NOT_IN_URL.search(folder)):
-        return [f"study.dir: {shown(folder)} should not contain {found[0]!r}: database addresses are made from it"]
-    return []
+def _env_mistakes(data: Mapping[str, object]) -> list[str]:
+    """Names that no shell could set, and the one by which a server's processes are found again."""
+    lines = []
+    for group in ("engine", "space"):
+        for name in _mapping(_mapping(data.get(group)).get("env")):
+            if name == MARKER:
+                lines.append(f"{group}.env.{name}: is set by specsweep itself: it finds its servers by it")
+            elif not _ENV_NAME.fullmatch(name):
+                lines.append(f"{group}.env: {shown(name)} is not a variable's name: letters, digits and _ only")
+    return lines

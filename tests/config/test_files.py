@@ -91,7 +91,7 @@ def test_a_file_that_is_not_text_is_refused(write_files: WriteFiles) -> None:
     folder = write_files({"preset/mine.yaml": ""})
     (folder / "preset" / "mine.yaml").write_bytes(b"x: \xff\xfe")
     (line,) = mistakes("preset=mine", config_dir=folder)
-    assert "utf-8" in line
+    assert "preset/mine.yaml: is not UTF-8" in line
     assert str(folder) in line
 
 
@@ -121,3 +121,11 @@ def test_options_of_the_users_own_are_listed_with_the_packaged_ones(write_files:
 def test_a_wrong_file_and_a_wrong_override_are_reported_together(write_files: WriteFiles) -> None:
     folder = write_files({"preset/mine.yaml": GLOBAL + "x: [\n"})
     assert len(mistakes("preset=mine", "--multirun", config_dir=folder)) == 2
+
+
+def test_a_file_that_is_not_utf8_is_named(write_files: WriteFiles) -> None:
+    folder = write_files({"workload/good.yaml": "name: x\n"})
+    (folder / "space").mkdir()
+    (folder / "space" / "mine.yaml").write_bytes(b"# caf\xe9\nspec_type: choice(a, b)\n")
+    (line,) = mistakes("space=mine", config_dir=folder)
+    assert line.startswith(f"{folder / 'space' / 'mine.yaml'}: is not UTF-8 (byte 5")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -68,6 +69,25 @@ MISTAKES = [
     ("study.storage=${oc.env:NOT_SET_ANYWHERE}", "study.storage: ", "the environment variable NOT_SET_ANYWHERE"),
     ("study.storage=${nope}", "study.storage: cannot be resolved", "'nope'"),
     ("study.storage=${study.storage}", "study.storage: cannot be resolved", "Recursive"),
+    ("engine.command=[1]", "engine.command.0: 1", "should be text"),
+    ("workload.prompts=[{id:a}]", "workload.prompts.0.text: ", "is missing"),
+    ("workload.prompts=[{id:a,text:'???'}]", "workload.prompts.0.text: ", "is missing"),
+    ("budget.trials=99999999999999999999", "budget.trials: 99999999999999999999", "should be 1000000 or less"),
+    ("workload.repeats=10000001", "workload.repeats: 10000001", "should be 10000000 or less"),
+    ("study.seed=4294967296", "study.seed: 4294967296", "should be 4294967295 or less"),
+    ("limits.start_s=1e300", "limits.start_s: 1e+300", "should be 10000000 or less"),
+    ("tracking.uri=ftp://x", "tracking.uri: 'ftp://x'", "use sqlite:///PATH"),
+    ("tracking.uri=http://x:notaport", "tracking.uri: 'http://x:notaport'", "its port is no number up to 65535"),
+    ("tracking.uri=http://me:hunter2@x:70000", "tracking.uri: 'http://me:***@x:70000'", "its port is no number"),
+    ("tracking.artifact_location='a#b'", "tracking.artifact_location: 'a#b'", "should not contain '#'"),
+    ("tracking.uri='sqlite:///x.db?mode=ro'", "tracking.uri: 'sqlite:///x.db?mode=ro'", "should not contain '?'"),
+    ("study.storage='sqlite:////a%20b/x.db'", "study.storage: 'sqlite:////a%20b/x.db'", "should not contain '%'"),
+    ("tracking.uri='sqlite:////a#b/x.db'", "tracking.uri: 'sqlite:////a#b/x.db'", "should not contain '#'"),
+    # the environment
+    ("engine.env={SPECSWEEP_SERVER: x}", "engine.env.SPECSWEEP_SERVER: ", "is set by specsweep itself"),
+    ("space.env.SPECSWEEP_SERVER=choice(a,b)", "space.env.SPECSWEEP_SERVER: ", "is set by specsweep itself"),
+    ("engine.env={A-B: x}", "engine.env: 'A-B' is not a variable's name", "letters, digits and _"),
+    ("space.env={1A: x}", "space.env: '1A' is not a variable's name", "letters, digits and _"),
     # sweeps in the wrong place, Hydra's habits
     ("budget.trials=1,2", "budget.trials=1,2", "'space.NAME=choice(1,2)'"),
     ("workload.repeats=choice(1,2)", "workload.repeats=choice(1,2)", "'space.NAME=choice(1,2)'"),
@@ -104,6 +124,10 @@ MISTAKES = [
     ("space.threads=tag(log,choice(1,2))", "space.threads: ", "needs an interval"),
     ("space.threads={a:1}", "space.threads: {'a': 1}", "a mapping is no value"),
     ("space.spec_draft_n_max=range(0,4)", "space.spec_draft_n_max: 0", "at least 1"),
+    ("space.threads='interval(1,2)'", "space.threads: interval(1, 2)", "int(interval(1,2)) or range(1,3)"),
+    ("space.ubatch_size=interval(1.5,8.5)", "space.ubatch_size: interval(1.5, 8.5)", "int(interval(2,8))"),
+    ("space.threads=interval(1.2,1.8)", "space.threads: interval(1.2, 1.8)", "takes whole ones"),
+    ("space.some_flag=range(0,99999999999999999999)", "space.some_flag: ", "should be 9007199254740992 or less"),
     ("space.env=3", "space.env: 3", "should be a mapping"),
     ("space.env.X=choice(true,false)", "space.env.X: ", "write 0 and 1"),
     ("+space.env.spec_type=choice(a,b)", "space.env.spec_type: ", "a flag has this name"),
@@ -219,3 +243,24 @@ def test_a_space_without_anything_to_search_is_refused() -> None:
 def test_whatever_is_typed_the_only_error_is_a_config_error(text: str) -> None:
     with contextlib.suppress(ConfigError):
         load([text, f"space.threads={text}", f"study.name={text}", f"space.when.spec_type.threads={text}"])
+
+
+@pytest.mark.parametrize("character", ["?", "#", "%"])
+def test_a_working_directory_that_no_address_can_hold_is_refused(
+    character: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / f"what{character}now"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (line,) = mistakes()
+    assert line.startswith(f"study.dir: 'sweeps' lies in {str(folder)!r}, whose {character!r}")
+    assert line.endswith("set study.dir=/ANOTHER/PLACE")
+    assert load([f"study.dir={tmp_path}"]).spec.study.dir == str(tmp_path)
+
+
+def test_the_folder_of_each_database_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "50%"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    lines = mistakes(f"study.dir={tmp_path}", "study.storage=sqlite:///a.db", "tracking.uri=sqlite:///b.db")
+    assert [line.partition(":")[0] for line in lines] == ["study.storage", "tracking.uri"]

@@ -1,0 +1,62 @@
+"""Where a sweep writes: folders that can stand in the address of a database, and MLflow's own address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sweeper.config.mistakes import one_line, shown
+from sweeper.tracking.place import uri_mistake
+
+_NOT_IN_URL = re.compile(r"[?#%\x00-\x1f]")
+_SQLITE = "sqlite:///"
+
+
+def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) -> list[str]:
+    """What is wrong with MLflow's address, and with study.dir or, if that is right, with each database's folder.
+
+    A relative place lies in the working directory. In an address `?` begins the options, `#` and `%` have a
+    meaning too: MLflow would write into another folder, or nowhere.
+    """
+    uri, storage, folder = _text(tracking, "uri"), _text(study, "storage"), _text(study, "dir")
+    if reason := uri_mistake(uri) or _port_mistake(uri):
+        return [f"tracking.uri: {reason}", *_folder_mistakes({"study.dir": (folder, folder)})]
+    if lines := _folder_mistakes({"study.dir": (folder, folder)}):
+        return lines
+    places = {}
+    if storage.startswith(_SQLITE):
+        places["study.storage"] = (storage, storage.removeprefix(_SQLITE).partition("?")[0])
+    if uri.startswith(_SQLITE):
+        places["tracking.uri"] = (uri, uri.removeprefix(_SQLITE))
+        artifacts = _text(tracking, "artifact_location")
+        places["tracking.artifact_location"] = (artifacts, "" if "://" in artifacts else artifacts)
+    return _folder_mistakes(places)
+
+
+def _text(values: Mapping[str, object], name: str) -> str:
+    """One value; empty when it is not text (the schema complains of that)."""
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _port_mistake(uri: str) -> str:
+    try:
+        urlsplit(uri).port  # noqa: B018 - reading it is the check
+    except ValueError:
+        return f"{shown(uri)} is not an address: its port is no number up to 65535"
+    return ""
+
+
+def _folder_mistakes(places: Mapping[str, tuple[str, str]]) -> list[str]:
+    """`places`: dotted path to the value as written and the path in it; an empty one is left alone."""
+    lines = []
+    for path, (value, place) in places.items():
+        if found := _NOT_IN_URL.search(place):
+            reason = f"should not contain {found[0]!r}: database addresses are made from it"
+            lines.append(f"{path}: {shown(value)} {reason}")
+        elif place and (found := _NOT_IN_URL.search(str(Path(place).absolute()))):
+            reason = f"whose {found[0]!r} cannot stand in a database's address; set study.dir=/ANOTHER/PLACE"
+            lines.append(f"{path}: {shown(value)} lies in {one_line(repr(str(Path.cwd())))}, {reason}")
+    return lines
