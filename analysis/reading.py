@@ -9,11 +9,11 @@ from functools import cached_property
 
 from analysis.frames import baseline_config
 from sweeper.metrics import METRICS
-from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
+from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s
 from sweeper.secrets import MASK, is_secret_name, secrets_of
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
-from sweeper.verdict import Simplicity, Verdict, decide
+from sweeper.verdict import Simplicity, Verdict, decide, fresh_launches
 
 DEFAULT_OBJECTIVE = "output_throughput"
 """For a study that stopped before it wrote down what it depends on; it holds no measurement then."""
@@ -89,9 +89,10 @@ class Reading:
 
     def compared(self, trial: TrialRecord) -> tuple[LaunchRecord, ...]:
         """The launches of a trial that the verdict is drawn from."""
-        if self.verdict.confirmed:
-            return tuple(launch for launch in trial.measured if launch.purpose is Purpose.CONFIRM)
-        return trial.measured
+        if not self.verdict.confirmed:
+            return trial.measured
+        rivals = [self.by_number[row.trial_number] for row in self.verdict.comparisons]
+        return tuple(fresh_launches(self.by_number[0], rivals)[trial.number])
 
 
 def read(store: StudyStore, simplicity: Simplicity) -> Reading:

@@ -125,10 +125,11 @@ def comparison(reading: Reading) -> list[str]:
     how = (
         "Fresh launches made after the search, in turn with the baseline."
         if verdict.confirmed
-        else "Launches of the search itself. A restart can change the numbers; that spread is not in the interval."
+        else "Launches of the search itself: enough to see who is ahead, too little to tell that from noise."
     )
-    note = f"The intervals hold together with {_CONFIDENCE} confidence. One that spans 1 is not significant."
-    return ["## Compared with the baseline", "", f"{how} {note}", "", *table(columns, rows)]
+    if verdict.confirmed:
+        how += f" The intervals hold together with {_CONFIDENCE} confidence. One that spans 1 is not significant."
+    return ["## Compared with the baseline", "", how, "", *table(columns, rows)]
 
 
 def _compared_row(reading: Reading, row: Comparison) -> list[Markdown]:
@@ -151,7 +152,7 @@ def _interval(row: Comparison) -> Markdown:
 
 def _significance(row: Comparison) -> str:
     if row.low is None or row.high is None:
-        return "unknown: measured once"
+        return "unknown: not confirmed"
     if row.low > 1:
         return "yes"
     return "no: slower" if row.high < 1 else "not significant"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sweeper.metrics import METRICS
 from sweeper.plan import fresh_since
-from sweeper.records import Purpose, Record, TrialRecord, TrialState
+from sweeper.records import LaunchRecord, Purpose, Record, TrialRecord, TrialState
 from sweeper.spec import ServerConfig, difference_text
 from sweeper.stats import Ratio, pairwise_ratios
 
@@ -88,24 +88,32 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
     return verdict.model_copy(update={"text": _text(verdict, objective, trials)})
 
 
+def fresh_launches(baseline: TrialRecord, rivals: Sequence[TrialRecord]) -> dict[int, list[LaunchRecord]]:
+    """The measured launches that confirm, by trial number: of the baseline and of every rival that was a finalist."""
+    chosen = [trial for trial in rivals if any(launch.purpose is Purpose.CONFIRM for launch in trial.measured)]
+    since = fresh_since(chosen) if chosen else None
+    return {
+        trial.number: [
+            launch
+            for launch in trial.measured
+            if launch.purpose is Purpose.CONFIRM and (since is None or launch.started_at > since)
+        ]
+        for trial in (baseline, *chosen)
+    }
+
+
 def _fresh(baseline: TrialRecord, rivals: Sequence[TrialRecord], objective: str) -> dict[int, tuple[float, ...]]:
     """The values of the confirming launches by trial number, the baseline's first; empty if too few were made.
 
     Only launches since the last finalist was found count, so that all of them saw the host in the same state.
     """
-    chosen = [trial for trial in rivals if any(launch.purpose is Purpose.CONFIRM for launch in trial.measured)]
-    if not chosen:
-        return {}
-    since = fresh_since(chosen)
     samples = {
-        trial.number: tuple(
-            launch.metrics[objective]
-            for launch in trial.measured
-            if launch.purpose is Purpose.CONFIRM
-            and launch.started_at > since
-            and launch.metrics.get(objective, 0.0) > 0  # a ratio to nothing says nothing
+        number: tuple(
+            value
+            for launch in launches
+            if (value := launch.metrics.get(objective, 0.0)) > 0  # a ratio to nothing says nothing
         )
-        for trial in (baseline, *chosen)
+        for number, launches in fresh_launches(baseline, rivals).items()
     }
     enough = {number: values for number, values in samples.items() if len(values) >= 2}
     return enough if 0 in enough and len(enough) > 1 else {}

@@ -141,7 +141,7 @@ def test_without_repeats_the_spread_is_unknown(store: StudyStore) -> None:
     night = new_night()
     once = [changed(measured(night, value), repeat_throughputs=()) for value in (40.0, 50.0)]
     report = report_of(store, [trial(0, plain_config(), once[:1]), trial(1, ngram(3, 4), once[1:])])
-    assert "| 1.250 | – | unknown: measured once |" in report
+    assert "| 1.250 | – | unknown: not confirmed |" in report
     assert "not confirmed" in report
 
 
