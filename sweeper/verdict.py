@@ -89,7 +89,7 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
 
 
 def fresh_launches(baseline: TrialRecord, rivals: Sequence[TrialRecord]) -> dict[int, list[LaunchRecord]]:
-    """The measured launches that confirm, by trial number: of the baseline and of every rival that was a finalist."""
+    """The measured launches that confirm, by trial number: the baseline and every rival that was a finalist."""
     chosen = [trial for trial in rivals if any(launch.purpose is Purpose.CONFIRM for launch in trial.measured)]
     since = fresh_since(chosen) if chosen else None
     return {
