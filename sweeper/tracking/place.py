@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
+from urllib.request import url2pathname
 
 from sweeper.errors import SpecsweepError
 from sweeper.spec import TrackingSpec
@@ -60,9 +61,26 @@ def place_of(spec: TrackingSpec) -> Place:
     has_scheme = "://" in spec.artifact_location
     if not spec.uri.startswith("sqlite:"):
         return Place(spec.uri.rstrip("/"), spec.artifact_location if has_scheme else None, None)
-    database = Path(spec.uri.removeprefix(_SQLITE).partition("?")[0]).absolute()
+    database = _usable(Path(spec.uri.removeprefix(_SQLITE)).absolute())
     root = spec.artifact_location or str(database.parent / "mlartifacts")
-    return Place(f"{_SQLITE}{database}", root if has_scheme else Path(root).absolute().as_uri(), database)
+    return Place(f"{_SQLITE}{database}", root if has_scheme else _usable(Path(root).absolute()).as_uri(), database)
+
+
+def _usable(path: Path) -> Path:
+    """`path`. Raises PlaceUnusable when MLflow, which puts it into addresses, would take it for another."""
+    if set("%?#") & set(str(path)):
+        raise PlaceUnusable(f"{str(path)!r}: MLflow cannot keep files where a path has %, ? or # in it")
+    return path
+
+
+def is_missing_below(root: str | None, uri: str) -> bool:
+    """Whether `uri` is a folder below the local folder `root` (both file: addresses) that does not exist.
+
+    Never for another place: what a server keeps, or what was written before the study was moved.
+    """
+    if root is None or not root.startswith("file:") or not uri.startswith(f"{root.rstrip('/')}/"):
+        return False
+    return not Path(url2pathname(urlsplit(uri).path)).exists()
 
 
 def check_database(database: Path) -> None:
@@ -74,6 +92,28 @@ def check_database(database: Path) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "trials" in tables and "experiments" not in tables:
         raise PlaceUnusable(f"{database} holds an Optuna study; MLflow needs a database of its own")
+
+
+def check_writable(database: Path) -> None:
+    """Raises sqlite3.Error when nothing can be written to the file, which is made, empty, if it is missing.
+
+    MLflow itself would try for 100 seconds (see `check_database`). Nothing stays written.
+    """
+    where = f"file:{quote(str(database))}?mode=rwc"
+    with closing(sqlite3.connect(where, uri=True, timeout=2, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE specsweep_probe (number INTEGER)")
+        connection.execute("ROLLBACK")
+
+
+def require_database(database: Path) -> None:
+    """Raises PlaceUnusable when there is nothing to show; makes nothing."""
+    if not database.is_file():
+        raise PlaceUnusable(f"there is no MLflow database at {database}; run a sweep first or check study.dir")
+    try:
+        check_database(database)
+    except sqlite3.Error as error:
+        raise PlaceUnusable(f"{database}: {error}") from error
 
 
 def mask(text: str) -> str:

@@ -2,55 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from launchers.clock import Clock
+from sweeper.tracking.client import Calls, given
+from sweeper.tracking.experiment import is_ours, open_experiment
 from sweeper.tracking.page import TAG_PAGE
-from sweeper.tracking.place import PlaceUnusable, one_line
-from sweeper.tracking.view import FAILURE_TAGS, TAG_FAILURE, TAG_STUDY, TAG_TRIAL, RunView
+from sweeper.tracking.place import is_missing_below, one_line
+from sweeper.tracking.view import FAILURE_TAGS, TAG_FAILURE, TAG_STUDY, TAG_TRIAL, RunView, owner_tags
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
     from mlflow.entities import Run
 
 TAG_SYNCED = "specsweep.synced"
 TAG_FILES = "specsweep.files"
 TAG_RETIRED = "specsweep.retired"
 
-HTTP_TIMEOUT_S = 10
 DELETED = "deleted"
 _ALL = 3  # ViewType.ALL: also what a user deleted
 _REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"})
-
-
-class OutOfTime(Exception):
-    """The time for this sync is used up; the rest is done next time."""
-
-
-@dataclass(frozen=True)
-class Calls:
-    """The client, for as long as there is time. `end_s` is a moment of the clock's `monotonic_s`."""
-
-    mlflow: MlflowClient
-    clock: Clock
-    end_s: float
-
-    def client(self) -> MlflowClient:
-        """The client, for one call, which over HTTP will wait no longer than the time that is left.
-
-        Raises OutOfTime.
-        """
-        left_s = self.end_s - self.clock.monotonic_s()
-        if left_s <= 0:
-            raise OutOfTime
-        os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(min(HTTP_TIMEOUT_S, ceil(left_s)))
-        return self.mlflow
 
 
 @dataclass
@@ -75,11 +48,15 @@ class Memory:
 
 
 class Source(Protocol):
-    """What a writer needs of a study: its name, and its trials' artifacts."""
+    """What a writer needs of a study: who it is, and its trials' artifacts."""
 
     @property
     def name(self) -> str:
         """The study's name."""
+
+    @property
+    def identity(self) -> str:
+        """What tells the study from another of its name."""
 
     def artifact(self, trial_number: int, name: str) -> bytes:
         """The bytes of an artifact. Raises KeyError when it is gone."""
@@ -87,35 +64,30 @@ class Source(Protocol):
 
 @dataclass
 class Writer:
-    """One sync of one study. Its methods raise OutOfTime and whatever MLflow raises; all may be called again."""
+    """One sync of one study. Its methods raise OutOfTime and whatever MLflow raises; all may be called again.
+
+    `artifact_root`: where a new experiment keeps its files; None leaves that to the server.
+    """
 
     calls: Calls
     memory: Memory
     study: Source
+    artifact_root: str | None
 
-    def load(self, artifact_root: str | None) -> None:
+    def load(self) -> None:
         """Find or make the experiment, and learn from one search what its runs show. Once per process.
 
         Raises PlaceUnusable when a user deleted the experiment.
         """
         if self.memory.is_loaded:
             return
-        experiment = self.calls.client().get_experiment_by_name(self.study.name)
-        if experiment is None:
-            made = self.calls.client().create_experiment(self.study.name, artifact_location=artifact_root)
-            self.memory.experiment_id = _given(made)
-        elif experiment.lifecycle_stage != "active":
-            name = self.study.name
-            raise PlaceUnusable(
-                f"the experiment {name!r} was deleted; restore it there or name the study differently"
-            )
-        else:
-            self.memory.experiment_id = _given(experiment.experiment_id)
-            self.memory.page = experiment.tags.get(TAG_PAGE, "")
+        number, tags = open_experiment(self.calls, self.study.name, self.study.identity, self.artifact_root)
+        self.memory.experiment_id = number
+        self.memory.page = tags.get(TAG_PAGE, "")
         runs: dict[str, list[Run]] = {}
-        for run in self._search(f"tags.`{TAG_STUDY}` = '{self.study.name}'"):
+        for run in self._search():
             runs.setdefault(run.data.tags.get(TAG_TRIAL, ""), []).append(run)
-        shown = {trial: _shown(found) for trial, found in runs.items() if trial.isdecimal()}
+        shown = {trial: self._shown(found) for trial, found in runs.items() if trial.isdecimal()}
         self.memory.shown = {int(trial): what for trial, what in shown.items() if what}
         self.memory.is_loaded = True
 
@@ -148,13 +120,14 @@ class Writer:
                 self.calls.client().set_experiment_tag(self.memory.experiment_id, name, value)
             self.memory.page = tags[TAG_PAGE]
 
-    def _search(self, filter_string: str) -> list[Run]:
+    def _search(self, condition: str = "") -> list[Run]:
+        """The study's runs that meet `condition`, also those that a user deleted."""
         found: list[Run] = []
         token: str | None = None
+        where, ours = [self.memory.experiment_id], f"tags.`{TAG_STUDY}` = '{self.study.name}'{condition}"
         while True:
-            where = [self.memory.experiment_id]
-            page = self.calls.client().search_runs(where, filter_string, _ALL, max_results=1000, page_token=token)
-            found += page
+            page = self.calls.client().search_runs(where, ours, _ALL, max_results=1000, page_token=token)
+            found += (run for run in page if is_ours(run.data.tags, self.study.identity))
             token = page.token
             if not token:
                 return found
@@ -163,17 +136,19 @@ class Writer:
         """What the run shows in the end: the view's digest, or that a user deleted it."""
         run = self._find(view)
         if run is None:
-            tags = {TAG_STUDY: self.study.name, TAG_TRIAL: str(view.trial.number)}
+            owner = owner_tags(self.study.name, self.study.identity)
+            tags = {**owner, TAG_TRIAL: str(view.trial.number)}
             run = self.calls.client().create_run(self.memory.experiment_id, view.start_ms, tags, view.name)
         elif run.info.lifecycle_stage != "active":
             return DELETED
-        run_id = _given(run.info.run_id)
+        run_id = given(run.info.run_id)
         for name in FAILURE_TAGS if TAG_FAILURE in run.data.tags else ():
             if name in run.data.tags and name not in view.tags:
                 self.calls.client().delete_tag(run_id, name)
         self._log(run_id, view)
-        if run.data.tags.get(TAG_FILES) != view.files_digest:
-            self._upload(run_id, view)
+        is_gone = self._files_are_gone(run)
+        if is_gone or run.data.tags.get(TAG_FILES) != view.files_digest:
+            self._upload(run_id, view, anew=is_gone)
         self.calls.client().set_terminated(run_id, view.status, view.end_ms)
         self._tag(run_id, {TAG_FILES: view.files_digest, TAG_SYNCED: view.digest})
         return view.digest
@@ -183,8 +158,7 @@ class Writer:
 
         Two arise when "create run" reached a server that answered too late.
         """
-        trial = f"tags.`{TAG_STUDY}` = '{self.study.name}' AND tags.`{TAG_TRIAL}` = '{view.trial.number}'"
-        runs = self._search(trial)
+        runs = self._search(f" AND tags.`{TAG_TRIAL}` = '{view.trial.number}'")
         active = [run for run in runs if run.info.lifecycle_stage == "active"]
         kept = min((run for run in active if _is_usable(run, view)), key=_age, default=None)
         for run in active:
@@ -210,33 +184,30 @@ class Writer:
 
         self.calls.client().log_batch(run_id, tags=[RunTag(k, v) for k, v in tags.items()], synchronous=True)
 
-    def _upload(self, run_id: str, view: RunView) -> None:
+    def _upload(self, run_id: str, view: RunView, *, anew: bool) -> None:
         files = view.files(lambda name: self.study.artifact(view.trial.number, name))
         with tempfile.TemporaryDirectory(prefix="specsweep-") as folder:
             for name, content in files.items():
                 mark = (run_id, view.files_digest, name)
-                if mark in self.memory.sent:
+                if mark in self.memory.sent and not anew:
                     continue
                 path = Path(folder, name)
                 path.write_bytes(content)
                 self.calls.client().log_artifact(run_id, str(path))
                 self.memory.sent.add(mark)
 
+    def _shown(self, runs: Sequence[Run]) -> str:
+        """The digest that the only run of a trial shows, or that it was deleted; "" when that needs a look."""
+        alive = [run for run in runs if run.info.lifecycle_stage == "active"]
+        if not alive:
+            return DELETED if any(TAG_RETIRED not in run.data.tags for run in runs) else ""
+        tags = alive[0].data.tags
+        is_whole = len(alive) == 1 and TAG_RETIRED not in tags and not self._files_are_gone(alive[0])
+        return tags.get(TAG_SYNCED, "") if is_whole else ""
 
-def _given(identifier: str) -> str:
-    """`identifier`. Raises PlaceUnusable when it is empty: the client fills in what a strange answer lacks."""
-    if not identifier:
-        raise PlaceUnusable("what answers there is not an MLflow server")
-    return identifier
-
-
-def _shown(runs: Sequence[Run]) -> str:
-    """What a trial's runs show: the digest of the only one, or that it was deleted; "" when that needs a look."""
-    alive = [run for run in runs if run.info.lifecycle_stage == "active"]
-    if not alive:
-        return DELETED if any(TAG_RETIRED not in run.data.tags for run in runs) else ""
-    tags = alive[0].data.tags
-    return tags.get(TAG_SYNCED, "") if len(alive) == 1 and TAG_RETIRED not in tags else ""
+    def _files_are_gone(self, run: Run) -> bool:
+        """Whether somebody deleted the folder of a run's files; every complete run has some."""
+        return is_missing_below(self.artifact_root, run.info.artifact_uri)
 
 
 def _is_usable(run: Run, view: RunView) -> bool:

@@ -8,44 +8,27 @@ has not changed costs nothing. A run that a user deleted stays deleted.
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from launchers.clock import Clock
+from sweeper.errors import ConfigError
 from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import TrackingSpec
+from sweeper.tracking.client import HTTP_TIMEOUT_S, Calls, OutOfTime, limit_http, load_mlflow, open_client
+from sweeper.tracking.experiment import lookup
 from sweeper.tracking.page import page_tags, view_fragment
-from sweeper.tracking.place import (
-    Place,
-    PlaceUnusable,
-    check_database,
-    mask,
-    one_line,
-    place_of,
-    ui_address,
-    ui_argv,
-    ui_env,
-)
-from sweeper.tracking.runs import HTTP_TIMEOUT_S, Calls, Memory, OutOfTime, Writer
-from sweeper.tracking.view import RunView, run_view
+from sweeper.tracking.place import Place, mask, one_line, place_of, require_database, ui_address, ui_argv, ui_env
+from sweeper.tracking.runs import Memory, Writer
+from sweeper.tracking.view import RunView, owner_tags, run_view
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 RETRY_AFTER_S = 30.0
-_SETTINGS = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
-    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    # The client's own retries are off: a repeated "create run" makes two, and the next sync is our retry.
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
-}
 
 
 class StudyView(Protocol):
@@ -54,6 +37,10 @@ class StudyView(Protocol):
     @property
     def name(self) -> str:
         """The study's name; the experiment gets the same."""
+
+    @property
+    def identity(self) -> str:
+        """What tells the study from another of its name: a word that it got when it was made, and keeps."""
 
     @property
     def objective(self) -> str:
@@ -123,15 +110,16 @@ class Tracker:
 
     def _try(self, study: StudyView, views: Sequence[RunView], budget_s: float) -> int:
         """How many runs were written. Sets the error and, after one, the moment of the next try."""
-        errors = _load()
+        errors = load_mlflow()
         memory = self._memory
         num_before = memory.num_written
         self._error = ""
         try:
             place = place_of(self._spec)
-            self._client = self._client or _open(place)
-            writer = Writer(Calls(self._client, self._clock, self._clock.monotonic_s() + budget_s), memory, study)
-            writer.load(place.artifact_root)
+            self._client = self._client or open_client(place)
+            calls = Calls(self._client, self._clock, self._clock.monotonic_s() + budget_s)
+            writer = Writer(calls, memory, study, place.artifact_root)
+            writer.load()
             self._error = writer.write(views)
             writer.write_page(page_tags(study.objective, study.facts, study.verdict_text(), views))
         except OutOfTime:
@@ -144,13 +132,19 @@ class Tracker:
         return memory.num_written - num_before
 
 
-def become_ui(spec: TrackingSpec, study: str, host: str, port: int) -> None:
+def become_ui(spec: TrackingSpec, study: str, host: str, port: int, identity: str = "") -> None:
     """Say where the page of `study` is, and become the MLflow server that shows it (does not return).
 
-    When `spec` names a server, that one shows it and this returns. Raises PlaceUnusable.
+    When `spec` names a server, that one shows it and this returns. With the study's `identity` the page is right
+    even where another study of that name is shown. Raises ConfigError for a port that is none, PlaceUnusable.
     """
+    if not 1 <= port <= 65535:
+        raise ConfigError([f"--port: {port} is no port; use 1 to 65535"])
     argv = ui_argv(spec, host, port)
-    experiment_id = _experiment_id(place_of(spec), study)
+    place = place_of(spec)
+    if place.database:
+        require_database(place.database)
+    experiment_id = _experiment_id(place, study, identity)
     address = f"{ui_address(spec, host, port)}/{view_fragment(experiment_id) if experiment_id else ''}"
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
@@ -162,52 +156,16 @@ def _finished(study: StudyView) -> list[RunView]:
     trials = study.trials()
     baseline = next((trial for trial in trials if trial.is_baseline), None)
     finished = [trial for trial in trials if trial.state is not TrialState.RUNNING]
-    return [run_view(study.name, trial, baseline, study.objective) for trial in finished]
+    owner = owner_tags(study.name, study.identity)
+    return [run_view(owner, trial, baseline, study.objective) for trial in finished]
 
 
-def _load() -> tuple[type[Exception], ...]:
-    """Load MLflow, with settings that suit a sweep; what it, its database and its connections may raise.
-
-    It takes seconds and 200 MB, so it is not loaded before it is needed.
-    """
-    os.environ.update(_SETTINGS)
-    from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
-
-    return MlflowException, ParseError, SQLAlchemyError, sqlite3.Error, OSError, PlaceUnusable
-
-
-def _experiment_id(place: Place, study: str) -> str:
+def _experiment_id(place: Place, study: str, identity: str) -> str:
     """The number of the study's experiment; "" when MLflow does not answer or does not know it."""
-    errors = _load()
-    os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(HTTP_TIMEOUT_S)
+    errors = load_mlflow()
+    limit_http(HTTP_TIMEOUT_S)
     try:
-        experiment = _open(place).get_experiment_by_name(study)
+        _, experiment = lookup(open_client(place).get_experiment_by_name, study, identity)
     except errors:
         return ""
     return experiment.experiment_id if experiment else ""
-
-
-def _open(place: Place) -> MlflowClient:
-    """A client for the store; an SQLite database is made if it is missing. Raises what `sync` reports."""
-    from mlflow import MlflowClient
-
-    if place.database:
-        if not place.database.exists():
-            _make_database(place.database, place.artifact_root or "")
-        check_database(place.database)
-    return MlflowClient(tracking_uri=place.uri)
-
-
-def _make_database(database: Path, artifact_root: str) -> None:
-    """Make the file aside and move it into place: MLflow cannot repair tables that a kill left half made."""
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-
-    database.parent.mkdir(parents=True, exist_ok=True)
-    aside = database.with_name(f"{database.name}.new")
-    for leftover in (aside, aside.with_name(f"{aside.name}-journal")):
-        leftover.unlink(missing_ok=True)
-    store = SqlAlchemyStore(f"sqlite:///{aside}", artifact_root)  # type: ignore[no-untyped-call]
-    store.engine.dispose()
-    aside.replace(database)

@@ -17,6 +17,7 @@ LAYOUT = 1
 """Part of every digest: raise it when this file changes what a run holds, and old runs are brought up to date."""
 
 TAG_STUDY = "specsweep.study"
+TAG_STUDY_ID = "specsweep.study_id"
 TAG_TRIAL = "specsweep.trial"
 TAG_STATE = "specsweep.state"
 TAG_PURPOSE = "specsweep.purpose"
@@ -77,11 +78,18 @@ class RunView:
 _METRIC_NAMES = {*METRICS, *(metric.mlflow_alias for metric in METRICS.values()), REPEAT_SERIES} - {""}
 
 
-def run_view(study: str, trial: TrialRecord, baseline: TrialRecord | None, objective: str) -> RunView:
-    """The run of one finished trial of `study`; its speedup is that of `objective` over `baseline`."""
+def owner_tags(study: str, identity: str) -> dict[str, str]:
+    """Whose a run is: two studies of one name differ in their identity."""
+    return {TAG_STUDY: study, TAG_STUDY_ID: identity}
+
+
+def run_view(
+    owner: Mapping[str, str], trial: TrialRecord, baseline: TrialRecord | None, objective: str
+) -> RunView:
+    """The run of one finished trial; its speedup is that of `objective` over `baseline`. `owner`: `owner_tags`."""
     launches = trial.launches
     secrets = secrets_of([trial])
-    tags = run_tags(study, trial)
+    tags = run_tags(owner, trial)
     params = run_params(trial.canonical, secrets)
     points = run_points(trial, baseline, objective)
     times = (_ms(launches[0].started_at), _ms(launches[-1].ended_at)) if launches else (None, None)
@@ -109,12 +117,12 @@ def run_name(trial: TrialRecord, baseline: TrialRecord | None) -> str:
     return cut(f"trial {trial.number} · {difference_text(trial.canonical, base)}", MAX_NAME_LENGTH)
 
 
-def run_tags(study: str, trial: TrialRecord) -> dict[str, str]:
+def run_tags(owner: Mapping[str, str], trial: TrialRecord) -> dict[str, str]:
     """Who the run is, how it ended and, if it failed, why (the evidence in the run's description)."""
     secrets = secrets_of([trial])
     purposes: Sequence[Purpose] = list(dict.fromkeys(launch.purpose for launch in trial.launches))
     tags = {
-        TAG_STUDY: study,
+        **owner,
         TAG_TRIAL: str(trial.number),
         TAG_STATE: trial.state.value,
         TAG_PURPOSE: ", ".join(purpose.value for purpose in purposes),

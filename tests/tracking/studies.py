@@ -30,6 +30,7 @@ class FakeStudy:
     """A study as the tracker sees it; `reads` lists the artifacts that were asked for."""
 
     name: str = "night"
+    identity: str = "a1b2c3d4e5f6"
     objective: str = "output_throughput"
     records: list[TrialRecord] = field(default_factory=list)
     artifacts: dict[tuple[int, str], bytes] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from tests.tracking.studies import config, make_study, trial
 
 def views(count: int) -> list[RunView]:
     records = make_study(count).records
-    return [run_view("night", record, records[0], "output_throughput") for record in records]
+    return [run_view({}, record, records[0], "output_throughput") for record in records]
 
 
 def unpacked(tags: dict[str, str]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def test_only_parameters_that_differ_become_columns_and_not_too_many() -> None:
     assert searched_params(views(4)) == ["spec_ngram_size_m", "spec_ngram_size_n", "spec_type"]
     assert searched_params(views(1)) == []
     wide = config({f"flag_{number}": number for number in range(20)})
-    both = [run_view("night", record, None, "ttft_ms") for record in (trial(0, config({})), trial(1, wide))]
+    both = [run_view({}, record, None, "ttft_ms") for record in (trial(0, config({})), trial(1, wide))]
     assert len(searched_params(both)) == MAX_PARAM_COLUMNS
 
 

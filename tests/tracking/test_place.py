@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from sweeper.errors import ConfigError
 from sweeper.spec import TrackingSpec
+from sweeper.tracking import become_ui
 from sweeper.tracking.place import (
     PlaceUnusable,
+    check_writable,
+    is_missing_below,
     mask,
     one_line,
     place_of,
+    require_database,
     ui_address,
     ui_argv,
     ui_env,
@@ -93,3 +100,57 @@ def test_a_server_needs_no_second_one() -> None:
 def test_there_is_no_page_when_tracking_is_off() -> None:
     with pytest.raises(PlaceUnusable, match="tracking is off"):
         ui_argv(spec(""), "127.0.0.1", 5001)
+
+
+@pytest.mark.parametrize("folder", ["100%20done", "what?", "no#1"])
+def test_a_path_that_mlflow_would_take_for_another_is_refused(folder: str, tmp_path: Path) -> None:
+    with pytest.raises(PlaceUnusable, match="cannot keep files where a path has %"):
+        place_of(spec(f"sqlite:///{tmp_path}/{folder}/mlflow.db"))
+    with pytest.raises(PlaceUnusable, match="cannot keep files where a path has %"):
+        place_of(spec(f"sqlite:///{tmp_path}/mlflow.db", f"{tmp_path}/{folder}"))
+
+
+@pytest.mark.parametrize("file", ["/proc/mlflow.db", "missing folder/mlflow.db", "folder"])
+def test_a_database_that_cannot_be_written_is_found_out_before_mlflow_tries(file: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(sqlite3.OperationalError, match="unable to open database file"):
+        check_writable(tmp_path / file)
+
+
+def test_finding_out_leaves_a_database_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "a b.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE experiments (name TEXT)")
+    before = file.read_bytes()
+    check_writable(file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_only_files_below_the_root_can_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "a b" / "run").mkdir(parents=True)
+    root = (tmp_path / "a b").as_uri()
+    assert is_missing_below(root, f"{root}/other/artifacts")
+    assert not is_missing_below(root, f"{root}/run")
+    assert not is_missing_below(root, (tmp_path / "before" / "run").as_uri())
+    assert not is_missing_below(None, "mlflow-artifacts:/1/run")
+    assert not is_missing_below("s3://bucket", "s3://bucket/run")
+
+
+def test_where_there_is_no_database_nothing_is_made_for_the_page(tmp_path: Path) -> None:
+    file = tmp_path / "nowhere" / "mlflow.db"
+    with pytest.raises(PlaceUnusable, match=r"no MLflow database at .*mlflow\.db; run a sweep first or check"):
+        become_ui(spec(f"sqlite:///{file}"), "night", "127.0.0.1", 5001)
+    assert not file.parent.exists()
+
+
+def test_a_file_that_is_no_database_has_no_page(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_text("not a database, and longer than one hundred bytes " * 4)
+    with pytest.raises(PlaceUnusable, match=r"mlflow\.db: file is not a database"):
+        require_database(tmp_path / "mlflow.db")
+
+
+@pytest.mark.parametrize("port", [99999, 0, -1])
+def test_a_port_that_is_none_is_refused(port: int, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"--port: {port} is no port; use 1 to 65535"):
+        become_ui(spec(f"sqlite:///{tmp_path}/mlflow.db"), "night", "127.0.0.1", port)

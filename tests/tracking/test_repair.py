@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from sweeper.tracking.view import TAG_FAILURE, TAG_STUDY, TAG_TRIAL
 from tests.tracking import seen
 from tests.tracking.clocks import ManualClock
 from tests.tracking.conftest import spec_for
-from tests.tracking.studies import START, FakeStudy, launch, make_study, spec_config, trial
+from tests.tracking.studies import START, FakeStudy, config, launch, make_study, spec_config, trial
 
 pytestmark = [pytest.mark.service, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -133,6 +134,46 @@ def test_a_database_of_optuna_is_not_touched(tmp_path: Path) -> None:
     before = file.read_bytes()
     assert "needs a database of its own" in sync(spec_for(f"sqlite:///{file}", tmp_path), make_study(1)).error
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("folder", ["files", "my files"])
+def test_files_that_were_deleted_are_sent_again(sqlite_spec: TrackingSpec, tmp_path: Path, folder: str) -> None:
+    spec = spec_for(sqlite_spec.uri, tmp_path).model_copy(update={"artifact_location": str(tmp_path / folder)})
+    study = make_study(3)
+    tracker = Tracker(spec, ManualClock())
+    tracker.sync(study)
+    before = seen.everything(spec.uri)
+    shutil.rmtree(tmp_path / folder)
+    assert sync(spec, study) == SyncReport(num_written=3)
+    assert seen.everything(spec.uri) == before
+    assert sync(spec, study) == SyncReport()
+
+
+def test_deleted_files_of_a_trial_that_changes_are_sent_again_by_the_same_process(
+    sqlite_spec: TrackingSpec, tmp_path: Path
+) -> None:
+    study = make_study(2)
+    tracker = Tracker(sqlite_spec, ManualClock())
+    tracker.sync(study)
+    shutil.rmtree(tmp_path / "files")
+    study.add(trial(0, config({}), launches=(launch(0, config({})), launch(0, config({}), 1))))
+    assert tracker.sync(study).num_written == 2
+    assert all("command.txt" in seen.files(sqlite_spec.uri, run) for run in seen.runs(sqlite_spec.uri))
+
+
+def test_files_of_a_study_that_was_moved_are_not_written_to_the_old_place(
+    sqlite_spec: TrackingSpec, tmp_path: Path
+) -> None:
+    sync(sqlite_spec, make_study(2))
+    (tmp_path / "files").rename(tmp_path / "new")
+    moved = sqlite_spec.model_copy(update={"artifact_location": str(tmp_path / "new")})
+    assert sync(moved, make_study(2)) == SyncReport()
+    assert not (tmp_path / "files").exists()
+
+
+def test_a_place_where_no_database_can_be_made_is_reported(tmp_path: Path) -> None:
+    report = sync(spec_for("sqlite:////proc/mlflow.db", tmp_path), make_study(1))
+    assert report == SyncReport(num_behind=1, error="sqlite:////proc/mlflow.db: unable to open database file")
 
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:

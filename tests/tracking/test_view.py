@@ -15,6 +15,7 @@ from sweeper.tracking.view import (
     MAX_VALUE_LENGTH,
     RunView,
     legal_name,
+    owner_tags,
     run_name,
     run_params,
     run_points,
@@ -24,6 +25,7 @@ from sweeper.tracking.view import (
 from tests.tracking.studies import config, failed_trial, launch, spec_config, trial
 
 BASELINE = trial(0, config({}))
+OWNER = owner_tags("night", "a1b2c3")
 NOTHING_SECRET = Secrets(frozenset())
 
 
@@ -32,7 +34,7 @@ def name_of(**flags: FlagValue) -> str:
 
 
 def view(of: TrialRecord, baseline: TrialRecord = BASELINE) -> RunView:
-    return run_view("night", of, baseline, "output_throughput")
+    return run_view(OWNER, of, baseline, "output_throughput")
 
 
 def metrics_of(record: TrialRecord, baseline: TrialRecord | None = BASELINE) -> dict[str, float]:
@@ -165,8 +167,8 @@ def test_every_metric_of_the_table_is_shown_under_its_name() -> None:
 
 
 def test_tags_say_who_how_and_why() -> None:
-    tags = run_tags("night", failed_trial(3, spec_config(3)))
-    assert tags["specsweep.study"] == "night"
+    tags = run_tags(OWNER, failed_trial(3, spec_config(3)))
+    assert (tags["specsweep.study"], tags["specsweep.study_id"]) == ("night", "a1b2c3")
     assert tags["specsweep.trial"] == "3"
     assert tags["specsweep.state"] == "infeasible"
     assert tags["specsweep.failure"] == "out_of_memory"
