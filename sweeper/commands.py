@@ -18,7 +18,7 @@ from sweeper import config, tracking
 from sweeper.candidates import Candidates
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
-from sweeper.errors import ExitCode
+from sweeper.errors import ConfigError, ExitCode
 from sweeper.facts import read_host_facts
 from sweeper.fingerprint import fingerprint
 from sweeper.interrupts import Interrupts
@@ -78,8 +78,17 @@ def report(overrides: Sequence[str], config_dir: Path | None, output: str | None
 def ui(overrides: Sequence[str], config_dir: Path | None, host: str, port: int) -> ExitCode:
     """Become MLflow's web server on the sweep's database (does not return), or say where it already runs."""
     spec = config.load(overrides, config_dir).spec
-    tracking.become_ui(spec.tracking, spec.study.name, host, port)
+    tracking.become_ui(spec.tracking, spec.study.name, host, port, _identity(spec))
     return ExitCode.OK
+
+
+def _identity(spec: SweepSpec) -> str:
+    """The study's identity, by which MLflow tells it from a namesake; empty when there is no study (yet)."""
+    try:
+        store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=False)
+    except ConfigError:
+        return ""
+    return str(store.fact("identity") or "")
 
 
 def make_launcher(host: HostSpec) -> Launcher:
