@@ -38,12 +38,12 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
     console, clock = Console(file=lenient(sys.stdout)), SystemClock()
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
-    with interrupts.installed(), launcher.hold(), _hold_study(spec):
+    with interrupts.installed(), launcher.hold():
         facts = read_host_facts(spec, engine, launcher)
-        study = open_study(spec, engine, facts)
-        study.require_same(fingerprint(spec, facts))
-        before = study.progress(spec.budget)
-        with _view(console, spec, plain=plain) as view:
+        with _hold_study(spec), _view(console, spec, plain=plain) as view:
+            study = open_study(spec, engine, facts)
+            study.require_same(fingerprint(spec, facts))
+            before = study.progress(spec.budget)
             interrupts.say = view.notice
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
@@ -108,7 +108,11 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
-    """Own a study that lies in a file: two processes would measure its trials twice. Raises HostBusy."""
+    """Make the sweep's folder, and own a study that lies in a file: two processes would measure its trials twice.
+
+    Raises HostBusy.
+    """
+    Path(spec.study.dir).mkdir(parents=True, exist_ok=True)
     if not spec.study.storage.startswith("sqlite"):
         return nullcontext()
     return LocalShell(f"study {spec.study.name}").hold(f"{spec.study.dir}/{spec.study.name}.lock")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from sweeper.config.mistakes import one_line, shown
 from sweeper.tracking.place import uri_mistake
@@ -21,7 +20,7 @@ def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) 
     meaning too: MLflow would write into another folder, or nowhere.
     """
     uri, storage, folder = _text(tracking, "uri"), _text(study, "storage"), _text(study, "dir")
-    if reason := uri_mistake(uri) or _port_mistake(uri):
+    if reason := uri_mistake(uri):
         return [f"tracking.uri: {reason}", *_folder_mistakes({"study.dir": (folder, folder)})]
     if lines := _folder_mistakes({"study.dir": (folder, folder)}):
         return lines
@@ -39,14 +38,6 @@ def _text(values: Mapping[str, object], name: str) -> str:
     """One value; empty when it is not text (the schema complains of that)."""
     value = values.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _port_mistake(uri: str) -> str:
-    try:
-        urlsplit(uri).port  # noqa: B018 - reading it is the check
-    except ValueError:
-        return f"{shown(uri)} is not an address: its port is no number up to 65535"
-    return ""
 
 
 def _folder_mistakes(places: Mapping[str, tuple[str, str]]) -> list[str]:

@@ -45,8 +45,9 @@ def uri_mistake(uri: str) -> str | None:
         return None if usable else f"{uri!r} names no file; write sqlite:///PATH"
     try:
         parts = urlsplit(uri)
-    except ValueError:
-        return f"{mask(uri)!r} is not an address"
+        _ = parts.port  # raises, too
+    except ValueError as error:
+        return f"{mask(uri)!r} is not an address: {error}"
     if parts.scheme in ("http", "https") and parts.hostname:
         return None
     return (
