@@ -78,7 +78,7 @@ MISTAKES = [
     ("limits.start_s=1e300", "limits.start_s: 1e+300", "should be 10000000 or less"),
     ("tracking.uri=ftp://x", "tracking.uri: 'ftp://x'", "use sqlite:///PATH"),
     ("tracking.uri=http://x:notaport", "tracking.uri: 'http://x:notaport'", "Port"),
-    ("tracking.uri=http://me:hunter2@x:70000", "tracking.uri: 'http://***@x:70000'", "its port is no number"),
+    ("tracking.uri=http://me:hunter2@x:70000", "tracking.uri: 'http://***@x:70000'", "Port"),
     ("tracking.artifact_location='a#b'", "tracking.artifact_location: 'a#b'", "should not contain '#'"),
     ("tracking.uri='sqlite:///x.db?mode=ro'", "tracking.uri: 'sqlite:///x.db?mode=ro'", "should not contain '?'"),
     ("study.storage='sqlite:////a%20b/x.db'", "study.storage: 'sqlite:////a%20b/x.db'", "should not contain '%'"),
