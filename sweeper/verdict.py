@@ -68,11 +68,10 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
     by_number = {trial.number: trial for trial in trials}
     comparisons = _comparisons(samples, ratios, by_number)
     winners = [c.trial_number for c in comparisons if c.low is not None and c.low > 1]
-    best = comparisons[0].trial_number if comparisons else 0
     tied: tuple[int, ...] = ()
     kind, advised = VerdictKind.NO_GAIN, 0
-    if best in winners:
-        row = ratios[numbers.index(best)]
+    if winners:  # the fastest first
+        row = ratios[numbers.index(winners[0])]
         tied = tuple(n for n in winners if not row[numbers.index(n)].above_one)
         kind = VerdictKind.TIE if len(tied) > 1 else VerdictKind.WINNER
         advised = min(tied, key=lambda number: simplicity(by_number[number].canonical))
@@ -141,7 +140,7 @@ def _comparisons(
             speedup=ratios[index][0].value,
             low=ratios[index][0].low,
             high=ratios[index][0].high,
-            num_launches=len(by_number[number].measured),
+            num_launches=len(values),
         )
         for index, (number, values) in enumerate(samples.items())
         if number
@@ -159,7 +158,8 @@ def _text(verdict: Verdict, objective: str, trials: Sequence[TrialRecord]) -> st
     base = f"{metric.format(verdict.baseline_value or 0.0)} {metric.unit}"
     if not verdict.comparisons:
         return f"No gain over the baseline: {_nothing_else(trials)} The baseline does {base}."
-    best = verdict.comparisons[0]
+    chosen = verdict.tied or (verdict.advised,)
+    best = next((row for row in verdict.comparisons if row.trial_number in chosen), verdict.comparisons[0])
     measured = f"{metric.format(best.value)} against {base} without speculation ({_interval(best)})"
     if verdict.kind is VerdictKind.WINNER:
         return f"Winner: trial {best.trial_number}, {best.name}. {measured}."
