@@ -147,9 +147,18 @@ class HostSpec(Frozen):
 
     name: str
     kind: Literal["local"] = "local"
-    state_dir: str = Field(min_length=1)
+    state_dir: str
     port_low: int = Field(gt=0, lt=65536)
     port_high: int = Field(gt=0, lt=65536)
+
+    @field_validator("state_dir")
+    @classmethod
+    def _absolute(cls, state_dir: str) -> str:
+        if not state_dir.startswith(("/", "~/")) or "\0" in state_dir:
+            raise ValueError(
+                "should begin with / or ~/: it is a folder on the host, wherever specsweep is started"
+            )
+        return state_dir
 
     @field_validator("port_high")
     @classmethod

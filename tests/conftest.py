@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import time
@@ -11,6 +12,10 @@ from hypothesis import settings
 
 settings.register_profile("specsweep", deadline=None)  # tests never judge by the clock
 settings.load_profile("specsweep")
+
+# Started in the background or under nohup, Python finds these ignored, and so would every process of a test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 REAL = {"host", "service", "engine", "slow"}
 

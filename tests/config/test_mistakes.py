@@ -77,6 +77,7 @@ MISTAKES = [
     ("study.seed=4294967296", "study.seed: 4294967296", "should be 4294967295 or less"),
     ("limits.start_s=1e300", "limits.start_s: 1e+300", "should be 10000000 or less"),
     ("tracking.uri=ftp://x", "tracking.uri: 'ftp://x'", "use sqlite:///PATH"),
+    ("host.state_dir=other", "host.state_dir: 'other'", "should begin with / or ~/"),
     ("tracking.uri=http://x:notaport", "tracking.uri: 'http://x:notaport'", "Port"),
     ("tracking.uri=http://me:hunter2@x:70000", "tracking.uri: 'http://***@x:70000'", "Port"),
     ("tracking.artifact_location='a#b'", "tracking.artifact_location: 'a#b'", "should not contain '#'"),

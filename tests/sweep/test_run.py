@@ -98,7 +98,9 @@ def test_a_second_process_on_the_same_host_is_refused(folder: SweepFolder) -> No
     second = folder.run("study.name=other")
     assert second.code == 4, second.output
     assert str(process.pid) in second.output
-    elsewhere = finish(folder.sweep("host.state_dir=other_state"))  # another lock of the host, the same study
+    elsewhere = finish(
+        folder.sweep(f"host.state_dir={folder.directory}/other")
+    )  # another lock of the host, the same study
     assert elsewhere.code == 4, elsewhere.output
     assert "study llamacpp_smoke" in elsewhere.output
     process.terminate()
