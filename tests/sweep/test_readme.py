@@ -69,7 +69,11 @@ def test_make_sweep_report_and_ui_do_what_the_readme_says(tmp_path: Path) -> Non
     # The environment is the one that runs this test: installing it once more would prove nothing new.
     (checkout / ".venv").symlink_to(Path(sys.prefix))
     (Path(sys.prefix) / ".ready").touch()
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    # A make that runs these tests must not pass its own arguments on.
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKEOVERRIDES", "ARGS")
+    }
+    environment["XDG_STATE_HOME"] = str(tmp_path / "state")
 
     swept = subprocess.run(["make", "sweep"], cwd=checkout, env=environment, capture_output=True, text=True)
     assert swept.returncode == 0, swept.stdout + swept.stderr

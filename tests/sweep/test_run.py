@@ -63,7 +63,7 @@ def test_one_ctrl_c_finishes_the_launch_and_the_sweep_goes_on_later(folder: Swee
     os.kill(process.pid, signal.SIGINT)
     ended = finish(process)
     assert ended.code == 130, ended.output
-    assert "Finishing the current launch" in ended.output
+    assert FIRST_PRESS in ended.output
     assert len(folder.finished()) == 1
     assert folder.servers() == []
     assert folder.run().code == 0
