@@ -5,7 +5,7 @@ SpecsweepError                 shown as one message, never as a traceback
 ├── StudyMismatch              the study was made with other settings (exit 3)
 ├── SweepAborted               something must be mended before going on (exit 5)
 └── TrialError                 this launch failed, with a FailureKind; caught in one place (trial.py)
-SweepInterrupted               Ctrl-C or SIGTERM; passes through every `except Exception` (exit 130, 143)
+SweepInterrupted               Ctrl-C or SIGTERM; not an Exception, so nothing swallows it (exit 130, 143)
 
 The launchers have a tree of their own (launchers/errors.py): HostBusy ends with exit 4, StopFailed with exit 5.
 """
