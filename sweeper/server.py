@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -33,7 +32,6 @@ class LaunchTrace:
     """
 
     handle: ServerHandle | None = None
-    started_at: datetime.datetime | None = None
     phases: list[PhaseTime] = field(default_factory=list)
     log: bytes = b""
     effective: dict[str, FlagValue] = field(default_factory=dict)
@@ -87,7 +85,6 @@ def running_server(spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace, on_phas
 def _start(spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace) -> None:
     """Start the process. The shield keeps an interruption from losing the handle of what was just started."""
     with _host_errors(), rig.shielded():
-        trace.started_at = rig.clock.now()
         trace.handle = rig.launcher.start(spec)
 
 

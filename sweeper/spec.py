@@ -228,7 +228,10 @@ class BudgetSpec(Frozen):
 
 
 class LimitsSpec(Frozen):
-    """How long to wait and how often to try. `identical_failures` in a row stop the sweep."""
+    """How long to wait, and when to give up.
+
+    So many `identical_failures` in a row that are the host's or our own stop the sweep, or twice as many trials.
+    """
 
     start_s: float = Field(gt=0, le=_MAX_SECONDS)
     stop_grace_s: float = Field(ge=0, le=_MAX_SECONDS)

@@ -24,11 +24,6 @@ class Ratio:
         """Whether the ratio is significantly greater than 1."""
         return self.low is not None and self.low > 1
 
-    @property
-    def below_one(self) -> bool:
-        """Whether the ratio is significantly smaller than 1."""
-        return self.high is not None and self.high < 1
-
 
 def pairwise_ratios(groups: Sequence[Sequence[float]]) -> list[list[Ratio]]:
     """`result[i][j]` is the ratio of group i's mean to group j's, with Tukey's simultaneous interval.
