@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from launchers.gpus import GpuReading
+
 
 @dataclass(frozen=True)
 class CommandResult:
@@ -23,7 +25,8 @@ class LaunchSpec:
 
     `env` is added to the host's own environment. Names in `unset_env` are removed from it. `nonce`
     is a fresh random word that the engine also makes the server repeat, so that its answers can be
-    told from those of any other server.
+    told from those of any other server. `others`: the further nodes of a server that spans several hosts,
+    in the order of their ranks.
     """
 
     argv: tuple[str, ...]
@@ -31,6 +34,7 @@ class LaunchSpec:
     nonce: str
     env: Mapping[str, str] = field(default_factory=dict)
     unset_env: tuple[str, ...] = ()
+    others: tuple[LaunchSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class ServerHandle:
     port: int
     log_path: str
     nonce: str
+    others: tuple[ServerHandle, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The handle as JSON-ready data."""
@@ -57,7 +62,7 @@ class ServerHandle:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ServerHandle:
         """The handle that `to_dict` wrote. Raises TypeError when a field is missing or unknown."""
-        return cls(**data)
+        return cls(**{**data, "others": tuple(cls.from_dict(other) for other in data.get("others", ()))})
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,17 @@ class Shell(Protocol):
         """Hold the lock file `lock_path` on the host while the context is open.
 
         The lock ends with this process, however it ends. Raises HostBusy when another process holds it.
+        Whatever connection the shell has is closed in the end.
         """
+
+    def address(self, port: int) -> str:
+        """HOST:PORT at which this process reaches what listens on `port` of the host's own loopback address.
+
+        It stays the same when the way to the host breaks and is mended. Raises HostLost.
+        """
+
+    def num_breaks(self) -> int:
+        """How often the way to the host has broken so far; always 0 on this machine."""
 
 
 class Launcher(Protocol):
@@ -100,6 +115,15 @@ class Launcher(Protocol):
 
     def free_port(self) -> int:
         """The port to use for the next server. Raises HostDirty when the wanted port is taken."""
+
+    def settle(self) -> GpuReading | None:
+        """Wait until the memory of every GPU is back at its idle level; None where there is no nvidia-smi.
+
+        Raises HostDirty, with what holds what, when the wait has an end before that; HostLost.
+        """
+
+    def num_breaks(self) -> int:
+        """How often the way to the host has broken so far."""
 
     def start(self, spec: LaunchSpec) -> ServerHandle:
         """Start the server in a session of its own; it outlives this process.

@@ -2,6 +2,7 @@
 
 LauncherError
 ├── HostLost      the host did not answer, or its answer could not be understood: nothing is known
+│   └── LinkLost  the connection broke while a script ran on the host: it may have run to its end or not
 ├── HostBusy      another specsweep process holds the host
 ├── HostDirty     something that is not ours stands in the way of a launch (a port, GPU memory)
 ├── StartFailed   the server's process could not be started at all
@@ -17,6 +18,10 @@ class LauncherError(Exception):
 
 class HostLost(LauncherError):
     """The host did not answer in time, or answered nonsense. "I could not tell" is not "no"."""
+
+
+class LinkLost(HostLost):
+    """The connection broke while a script ran. Asking again is fine where running it twice is."""
 
 
 class HostBusy(LauncherError):

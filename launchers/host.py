@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, Shell, StopReport
-from launchers.errors import HostDirty, HostLost, StartFailed, StopFailed
+from launchers.errors import HostDirty, HostLost, LinkLost, StartFailed, StopFailed
+from launchers.gpus import GpuReading
 from launchers.replies import LEADER, SERVER_ID, Reply, call_script, command_text, parse_reply
 
 MAX_LOG_BYTES = 4 * 1024 * 1024
@@ -21,7 +22,8 @@ _START_WAIT_S = 10.0
 class HostSettings:
     """One host. `state_dir` is absolute or begins with `~/` (the host's home); one state folder per host.
 
-    Servers get ports from `port_low` to `port_high` (both included) and are reached at `address`. A host
+    Servers get ports from `port_low` to `port_high` (both included). They are reached at `address`, directly, or,
+    when it is empty, the way the shell goes (over SSH: through the connection). A host
     that says nothing for `answer_timeout_s` seconds is lost. Raises ValueError with everything that is wrong.
     """
 
@@ -29,7 +31,7 @@ class HostSettings:
     state_dir: str = "~/.specsweep"
     port_low: int = 30000
     port_high: int = 30099
-    address: str = "127.0.0.1"
+    address: str = ""
     answer_timeout_s: float = 30.0
 
     def __post_init__(self) -> None:
@@ -96,6 +98,14 @@ class HostLauncher:
         if reply.kind == "used":
             raise StartFailed(f"server {spec.nonce} was not started on {self.host}: its nonce was used before")
         raise self._dirty(reply, f"port {spec.port}")
+
+    def settle(self) -> GpuReading | None:
+        """Nothing is known of GPUs yet."""
+        return None
+
+    def num_breaks(self) -> int:
+        """How often the way to the host has broken so far."""
+        return self.shell.num_breaks()
 
     def status(self, handle: ServerHandle) -> ServerStatus:
         """State, exit code and log size in one call; also notes the server's processes for a later stop."""
@@ -167,13 +177,21 @@ class HostLauncher:
     def url(self, handle: ServerHandle) -> str:
         """The base address at which the server is reached over HTTP."""
         address = self.settings.address
+        if not address:
+            return f"http://{self.shell.address(handle.port)}"
         return f"http://{f'[{address}]' if ':' in address else address}:{handle.port}"
 
     def _ask(self, verb: str, *arguments: str, extra_s: float = 0.0) -> Reply:
         """Call one verb of supervisor.sh, which may take `extra_s` seconds beyond a quick answer."""
         nonce = secrets.token_hex(8)
         script = call_script(nonce, self.settings.state_dir, verb, arguments)
-        result = self.shell.run(script, self.settings.answer_timeout_s + extra_s)
+        timeout_s = self.settings.answer_timeout_s + extra_s
+        try:
+            result = self.shell.run(script, timeout_s)
+        except LinkLost:
+            if verb == "start":  # everything else can be asked twice
+                raise
+            result = self.shell.run(script, timeout_s)
         try:
             reply = parse_reply(result.stdout, nonce)
             if reply.kind == "unknown":

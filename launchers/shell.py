@@ -61,6 +61,14 @@ class LocalShell:
         except OSError as error:
             raise HostLost(f"{self.name}: {self.program} cannot be run: {error}") from error
 
+    def address(self, port: int) -> str:
+        """This machine's own loopback address."""
+        return f"127.0.0.1:{port}"
+
+    def num_breaks(self) -> int:
+        """0: there is no connection that could break."""
+        return 0
+
     @contextlib.contextmanager
     def hold(self, lock_path: str) -> Iterator[None]:
         """Hold the lock file (a leading `~/` is the home folder); the kernel frees it when this process ends.

@@ -103,8 +103,13 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
     """The study of a sweep, made if it does not exist yet. Raises ConfigError."""
     store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=True)
     base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
-    candidates = Candidates(spec.space, base, engine.canonical, lambda config: engine.violations(config, facts))
-    return Study(store, candidates, engine.baseline(base), spec.study, spec.objective)
+    candidates = Candidates(
+        spec.space,
+        base,
+        lambda config: engine.canonical(config, facts),
+        lambda config: engine.violations(config, facts),
+    )
+    return Study(store, candidates, engine.baseline(base, facts), spec.study, spec.objective)
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:

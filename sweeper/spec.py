@@ -178,17 +178,25 @@ class ModelSpec(Frozen):
 
 
 class Prompt(Frozen):
-    """One request of a workload. `prompt_class` groups prompts of a kind (`copy`, `chat`, ...)."""
+    """One request of a workload. `prompt_class` groups prompts of a kind (`copy`, `chat`, ...).
+
+    `token_ids` are filled in on the way, for a server that is sent tokens: the text under the chat template.
+    """
 
     id: str
     text: str = Field(min_length=1)
     prompt_class: str = "default"
+    token_ids: tuple[int, ...] = ()
 
 
 class WorkloadSpec(Frozen):
-    """One load pattern: the prompts, one after another, `repeats` times."""
+    """One load pattern: the prompts, one after another, `repeats` times.
+
+    `chat`: each prompt is a user's message, under the model's chat template; else the text is completed as it is.
+    """
 
     name: str
+    chat: bool = True
     prompts: tuple[Prompt, ...] = Field(min_length=1)
     max_tokens: int = Field(gt=0, le=_MAX_COUNT)
     repeats: int = Field(gt=0, le=_MAX_COUNT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,11 +13,18 @@ from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What was read from the host before the first launch."""
+    """What was read from the host before the first launch.
+
+    `files`: path to the text of each file that the engine asked for (`Engine.host_files`); None: there is none.
+    `known_flags`: the flags that the server's own help lists, with underscores; empty when unknown.
+    """
 
     engine_version: str = ""
     model_path: str = ""
     model_fingerprint: str = ""
+    files: Mapping[str, str | None] = field(default_factory=dict)
+    known_flags: frozenset[str] = frozenset()
+    gpu_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Generation:
     """One answer, understood. A value that the server did not report is None, never 0.
 
     `ttft_ms` is the time to the first chunk that holds text; `server_decode_ms` the server's own figure
-    for all output tokens after the first.
+    for all output tokens after the first. `accept_histogram[n]`: verify steps that accepted n drafts.
     """
 
     text: str
@@ -51,18 +58,25 @@ class Generation:
     num_prompt_tokens: int | None = None
     num_drafted_tokens: int | None = None
     num_accepted_tokens: int | None = None
+    num_verify_steps: int | None = None
+    accept_histogram: tuple[int, ...] = ()
     server_decode_ms: float | None = None
     finish_reason: str = ""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What a launch is given besides its configuration. `nonce`: a word the server must repeat."""
+    """What a launch is given besides its configuration. `nonce`: a word the server must repeat.
+
+    `num_nodes`: how many hosts the server spans; `node_address`: the first one's address, as the others reach it.
+    """
 
     command: tuple[str, ...]
     model_path: str
     port: int
     nonce: str
+    num_nodes: int = 1
+    node_address: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,13 +126,28 @@ class Engine(Protocol):
     def takes_whole_numbers(self, flag: str) -> bool:
         """Whether `flag` is known to take whole numbers only: an interval of real ones makes no sense for it."""
 
-    def canonical(self, config: ServerConfig) -> ServerConfig:
+    def config_mistakes(self, fixed: Mapping[str, FlagValue], searched: Collection[str]) -> list[str]:
+        """What is wrong with the flags of a whole sweep: those that every launch gets, and the searched ones.
+
+        Each line starts with the dotted path. What a fair comparison needs and what is missing is told here.
+        """
+
+    def host_files(self, flags: Mapping[str, Sequence[FlagValue]], model_path: str) -> tuple[str, ...]:
+        """Absolute paths of small text files on the host that `canonical` and `violations` need to read.
+
+        `flags` maps a flag to all values it may take.
+        """
+
+    def canonical(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
         """The same configuration after the engine's known rewrites and without flags that have no effect."""
+
+    def without_effect(self, config: ServerConfig, facts: HostFacts) -> list[str]:
+        """Flags and variables of `config` that change nothing on this host, one line each: the name, then why."""
 
     def violations(self, config: ServerConfig, facts: HostFacts) -> list[str]:
         """Why the server would refuse, crash on or silently ignore `config`; empty when it is legal."""
 
-    def baseline(self, config: ServerConfig) -> ServerConfig:
+    def baseline(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
         """`config` without speculative decoding, canonical."""
 
     def is_speculative(self, config: ServerConfig) -> bool:
@@ -151,6 +180,17 @@ class Engine(Protocol):
     def effective(self, info: Mapping[str, Any]) -> dict[str, FlagValue]:
         """What the running server reports of its own configuration, under flag names."""
 
+    def flush(self) -> HttpRequest | None:
+        """The request that empties the server's caches when it is idle; None when it has none."""
+
+    def template_argv(
+        self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The command that applies the model's chat template to `texts` on the host; empty: the server does."""
+
+    def parse_template(self, output: str) -> list[tuple[int, ...]]:
+        """The token ids of each text, from what that command printed. Raises ValueError."""
+
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
         """The streamed generation request for one prompt."""
 
@@ -159,6 +199,12 @@ class Engine(Protocol):
 
     def counters(self, metrics_text: str) -> Counters:
         """The totals on the page at `metrics_path`; empty when the page cannot be read."""
+
+    def bypass(self, config: ServerConfig, metrics: Mapping[str, float]) -> str:
+        """Why the speculation that `config` asks for is not in force, from what was measured; empty when it is."""
+
+    def running_mistakes(self, config: ServerConfig, log: str) -> list[str]:
+        """What the log of a measured server shows to be otherwise than `config` asks, one line each."""
 
     def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
         """What went wrong, from the log and the exit code; None when they show nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from launchers.base import LaunchSpec
@@ -77,18 +77,32 @@ class LlamaCpp:
         """Whether the table says so; nothing is known of a flag outside it."""
         return flag in NUMBERS and NUMBERS[flag].kind is int
 
-    def canonical(self, config: ServerConfig) -> ServerConfig:
+    def config_mistakes(self, fixed: Mapping[str, FlagValue], searched: Collection[str]) -> list[str]:
+        """None: nothing in this server changes its default with the speculation."""
+        return []
+
+    def host_files(self, flags: Mapping[str, Sequence[FlagValue]], model_path: str) -> tuple[str, ...]:
+        """None: the rules need nothing from the host."""
+        return ()
+
+    def canonical(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
         """Without flags that change nothing, numbers in their flag's own type, the drafters' defaults added."""
         return ServerConfig(flags=canonical_flags(config.flags), env=dict(sorted(config.env.items())))
+
+    def without_effect(self, config: ServerConfig, facts: HostFacts) -> list[str]:
+        """Flags that `canonical` drops although they were set."""
+        kept = self.canonical(config, facts).flags
+        dropped = [name for name, value in config.flags.items() if name not in kept and value is not False]
+        return [f"{name}: changes nothing under spec_type {config.flags.get('spec_type')}" for name in dropped]
 
     def violations(self, config: ServerConfig, facts: HostFacts) -> list[str]:
         """Why the server would refuse, crash on or silently ignore `config`. The host changes nothing here."""
         mistakes = self.flag_mistakes({name: (value,) for name, value in config.flags.items()})
-        return mistakes or combination_mistakes(self.canonical(config))
+        return mistakes or combination_mistakes(self.canonical(config, facts))
 
-    def baseline(self, config: ServerConfig) -> ServerConfig:
+    def baseline(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
         """`config` without speculative decoding, canonical."""
-        return self.canonical(config.without(frozenset({"spec_type"})))
+        return self.canonical(config.without(frozenset({"spec_type"})), facts)
 
     def is_speculative(self, config: ServerConfig) -> bool:
         """Whether a speculative type is asked for; a draft model alone does nothing."""
@@ -96,7 +110,7 @@ class LlamaCpp:
 
     def simplicity(self, config: ServerConfig) -> tuple[float, ...]:
         """Fewer kinds of speculation first, then no draft model, shorter drafts, fewer flags off their default."""
-        flags = self.canonical(config).flags
+        flags = canonical_flags(config.flags)
         num_set = sum(name not in NUMBERS or NUMBERS[name].default != value for name, value in flags.items())
         num_types = len(spec_types(flags))
         return (num_types, float("spec_draft_model" in flags), max_draft_tokens(flags), num_set)
@@ -160,10 +174,27 @@ class LlamaCpp:
                 reported["ctx_size"] = context
         return reported
 
+    def flush(self) -> HttpRequest | None:
+        """None: every request says that it wants no prompt cache."""
+        return None
+
+    def template_argv(
+        self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Empty: the server applies the template itself."""
+        return ()
+
+    def parse_template(self, output: str) -> list[tuple[int, ...]]:
+        """Never asked."""
+        raise ValueError("llama.cpp applies the chat template itself")
+
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
-        """A streamed chat completion, without prompt cache: a repeat must not be cheaper than the first pass."""
+        """A streamed (chat) completion, without prompt cache: a repeat must not be cheaper than the first pass."""
+        asked: dict[str, object] = {"prompt": prompt.text}
+        if workload.chat:
+            asked = {"messages": [{"role": "user", "content": prompt.text}]}
         body = {
-            "messages": [{"role": "user", "content": prompt.text}],
+            **asked,
             "max_tokens": max_tokens,
             "temperature": workload.temperature,
             "seed": workload.seed,
@@ -171,7 +202,7 @@ class LlamaCpp:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        return HttpRequest("POST", "/v1/chat/completions", body)
+        return HttpRequest("POST", "/v1/chat/completions" if workload.chat else "/v1/completions", body)
 
     def parse(self, response: StreamedResponse) -> Generation:
         """The answer, understood. Raises ValueError when it is not a complete, sensible one."""
@@ -180,6 +211,16 @@ class LlamaCpp:
     def counters(self, metrics_text: str) -> Counters:
         """The speculation totals; empty when the page cannot be read."""
         return parse_counters(metrics_text)
+
+    def bypass(self, config: ServerConfig, metrics: Mapping[str, float]) -> str:
+        """Not one token was drafted: such a server would otherwise look like a slow setting of it."""
+        if self.is_speculative(config) and metrics.get("num_drafted_tokens") == 0:
+            return "speculation was asked for, but not one token was drafted"
+        return ""
+
+    def running_mistakes(self, config: ServerConfig, log: str) -> list[str]:
+        """None: the log of a running server shows nothing of its configuration."""
+        return []
 
     def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
         """What went wrong; None when neither log nor exit code shows it (137 alone says only: killed)."""

@@ -98,9 +98,11 @@ def _take_chunk(stream: _Stream, at_ms: float, chunk: Mapping[str, Any]) -> None
         raise ValueError(f"a chunk without choices: {json.dumps(chunk)[:SHOWN]}")
     stream.num_chunks += 1
     for choice in choices[:1]:
-        if not isinstance(choice, dict) or not isinstance(delta := choice.get("delta"), dict):
-            raise ValueError(f"a choice without delta: {json.dumps(choice)[:SHOWN]}")
-        pieces = (delta.get("reasoning_content"), delta.get("content"))
+        # A plain completion has its text beside the choice's other fields.
+        delta = choice.get("delta", choice if "text" in choice else None) if isinstance(choice, dict) else None
+        if not isinstance(delta, dict):
+            raise ValueError(f"a choice without delta or text: {json.dumps(choice)[:SHOWN]}")
+        pieces = (delta.get("reasoning_content"), delta.get("content"), delta.get("text"))
         text = "".join(piece for piece in pieces if isinstance(piece, str))
         if text and stream.ttft_ms is None:
             stream.ttft_ms = at_ms

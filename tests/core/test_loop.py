@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, StopReport
+from launchers.gpus import GpuReading
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode, FailureKind, SweepAborted, SweepInterrupted
@@ -70,6 +71,12 @@ class IdleLauncher:
 
     def stop_leftovers(self, grace_s: float) -> tuple[str, ...]:
         return ("server-of-yesterday",)
+
+    def settle(self) -> GpuReading | None:
+        return None
+
+    def num_breaks(self) -> int:
+        return 0
 
     def url(self, handle: ServerHandle) -> str:
         raise NotImplementedError

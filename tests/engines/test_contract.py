@@ -61,19 +61,19 @@ def test_paths_are_absolute(engine: Engine) -> None:
 def test_canonical_of_canonical_is_itself(config: ServerConfig) -> None:
     for name in CONFIGURED:
         engine = engine_for(name)
-        once = engine.canonical(config)
-        assert engine.canonical(once) == once
-        assert engine.canonical(once).key() == once.key()
+        once = engine.canonical(config, HostFacts())
+        assert engine.canonical(once, HostFacts()) == once
+        assert engine.canonical(once, HostFacts()).key() == once.key()
 
 
 @given(config=configs)
 def test_baseline_is_canonical_and_does_not_speculate(config: ServerConfig) -> None:
     for name in CONFIGURED:
         engine = engine_for(name)
-        baseline = engine.baseline(config)
+        baseline = engine.baseline(config, HostFacts())
         assert not engine.is_speculative(baseline)
-        assert engine.canonical(baseline) == baseline
-        assert engine.baseline(baseline) == baseline
+        assert engine.canonical(baseline, HostFacts()) == baseline
+        assert engine.baseline(baseline, HostFacts()) == baseline
 
 
 @given(config=configs)
@@ -84,7 +84,7 @@ def test_violations_of_any_configuration_are_readable_lines(config: ServerConfig
 
 
 def test_empty_configuration_is_legal_and_the_simplest(engine: Engine) -> None:
-    empty = engine.canonical(ServerConfig())
+    empty = engine.canonical(ServerConfig(), HostFacts())
     assert engine.violations(empty, HostFacts()) == []
     assert engine.simplicity(empty) <= engine.simplicity(ServerConfig(flags={"ctx_size": 512}))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sweeper.engines.base import HostFacts
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.spec import FlagValue, ServerConfig
 
@@ -19,7 +20,7 @@ def mistakes(name: str, *values: FlagValue) -> list[str]:
 
 
 def same(first: ServerConfig, second: ServerConfig) -> bool:
-    return ENGINE.canonical(first).key() == ENGINE.canonical(second).key()
+    return ENGINE.canonical(first, HostFacts()).key() == ENGINE.canonical(second, HostFacts()).key()
 
 
 # Mistakes.
@@ -162,7 +163,7 @@ def test_default_written_out_is_the_default(spec_type: str, defaults: dict[str, 
 
 
 def test_order_and_repetition_in_a_list_of_types_do_not_matter() -> None:
-    listed = ENGINE.canonical(config(spec_type="draft-mtp, ngram-mod,ngram-simple,ngram-mod"))
+    listed = ENGINE.canonical(config(spec_type="draft-mtp, ngram-mod,ngram-simple,ngram-mod"), HostFacts())
     assert listed.flags["spec_type"] == "ngram-simple,ngram-mod,draft-mtp"
 
 
@@ -179,4 +180,6 @@ def test_equal_values_are_equal_configurations(first: dict[str, FlagValue], seco
 
 
 def test_environment_is_kept() -> None:
-    assert ENGINE.canonical(ServerConfig(env={"OMP_NUM_THREADS": "1"})).env == {"OMP_NUM_THREADS": "1"}
+    assert ENGINE.canonical(ServerConfig(env={"OMP_NUM_THREADS": "1"}), HostFacts()).env == {
+        "OMP_NUM_THREADS": "1"
+    }

@@ -38,6 +38,12 @@ class Scripted:
         frame = f"\n@specsweep {call[1]}"
         return CommandResult(0, f"banner{frame} begin {kind}\n{body}{frame} end 0\n".encode(), b"")
 
+    def address(self, port: int) -> str:
+        raise AssertionError("no address is asked for")
+
+    def num_breaks(self) -> int:
+        return 0
+
     def hold(self, lock_path: str) -> AbstractContextManager[None]:
         raise AssertionError(f"not scripted: {lock_path}")
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, StopReport
+from launchers.gpus import GpuReading
 
 T = TypeVar("T")
 STOPPED = StopReport(exit_code=0, signals=("TERM",), num_processes=1, duration_s=0.1, port_free=True)
@@ -69,6 +70,12 @@ class FakeLauncher:
 
     def stop_leftovers(self, grace_s: float) -> tuple[str, ...]:
         return ()
+
+    def settle(self) -> GpuReading | None:
+        return None
+
+    def num_breaks(self) -> int:
+        return 0
 
     def url(self, handle: ServerHandle) -> str:
         return self.address
