@@ -192,6 +192,8 @@ class AnswerLost:
     def __init__(self, program: str) -> None:
         self.inner = LocalShell("here", program)
         self.hold = self.inner.hold
+        self.address = self.inner.address
+        self.num_breaks = self.inner.num_breaks
         self.num_calls = 0
 
     def run(self, script: str, timeout_s: float) -> CommandResult:
