@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, Shell, StopReport
-from launchers.errors import HostDirty, HostLost, LinkLost, StartFailed, StopFailed
-from launchers.gpus import GpuReading
-from launchers.replies import LEADER, SERVER_ID, Reply, call_script, command_text, parse_reply
+from launchers.clock import Clock, SystemClock
+from launchers.errors import HostDirty, HostLost, StartFailed, StopFailed
+from launchers.gpus import GpuReading, IdleRule, wait_until_idle
+from launchers.replies import LEADER, SERVER_ID, Reply, ask, call_script, command_text, expect, parse_reply
 
 MAX_LOG_BYTES = 4 * 1024 * 1024
 KEPT_FOLDERS = 20
 _KILL_WAIT_S = 5.0  # how long supervisor.sh watches after SIGKILL, and then the port
 _START_WAIT_S = 10.0
+_SMI_LIMIT_S = 20.0  # without persistence mode nvidia-smi wakes every GPU first: seconds each
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,9 @@ class HostSettings:
 
     Servers get ports from `port_low` to `port_high` (both included). They are reached at `address`, directly, or,
     when it is empty, the way the shell goes (over SSH: through the connection). A host
-    that says nothing for `answer_timeout_s` seconds is lost. Raises ValueError with everything that is wrong.
+    that says nothing for `answer_timeout_s` seconds is lost. Only the GPUs with an index in `gpus` are watched
+    (empty: all); one is idle while at most `gpu_idle_mib` MiB of it are used, and gets `gpu_wait_s` seconds to
+    become so. Raises ValueError with everything that is wrong.
     """
 
     name: str
@@ -33,6 +37,9 @@ class HostSettings:
     port_high: int = 30099
     address: str = ""
     answer_timeout_s: float = 30.0
+    gpus: tuple[int, ...] = ()
+    gpu_idle_mib: int = 1024
+    gpu_wait_s: float = 60.0
 
     def __post_init__(self) -> None:
         wrong = []
@@ -42,6 +49,10 @@ class HostSettings:
             wrong.append(f"ports {self.port_low} to {self.port_high} are no range within 1 to 65535")
         if self.answer_timeout_s <= 0:
             wrong.append(f"answer_timeout_s {self.answer_timeout_s:g} must be above 0")
+        if min(self.gpus, default=0) < 0 or len(set(self.gpus)) < len(self.gpus):
+            wrong.append(f"gpus {self.gpus} must be different indices from 0 on")
+        if self.gpu_idle_mib < 0 or not self.gpu_wait_s >= 0:
+            wrong.append(f"gpu_idle_mib {self.gpu_idle_mib} and gpu_wait_s {self.gpu_wait_s:g} must be at least 0")
         if wrong:
             raise ValueError(f"host {self.name!r}: {'; '.join(wrong)}")
 
@@ -58,13 +69,14 @@ class ServerStatus:
 class HostLauncher:
     """Keeps servers alive on one host, by scripts fed to its `shell`; implements `Launcher`.
 
-    Every method raises HostLost when the host gives no sensible answer.
+    Every method raises HostLost when the host gives no sensible answer. `clock`: the machine's own unless given.
     """
 
-    def __init__(self, shell: Shell, settings: HostSettings) -> None:
+    def __init__(self, shell: Shell, settings: HostSettings, clock: Clock | None = None) -> None:
         self.host = settings.name
         self.shell = shell
         self.settings = settings
+        self.clock = clock or SystemClock()
 
     def hold(self) -> AbstractContextManager[None]:
         """Own the host for as long as the context is open. Raises HostBusy."""
@@ -76,7 +88,7 @@ class HostLauncher:
         reply = self._ask("port", str(low), str(high))
         if reply.kind == "dirty":
             raise self._dirty(reply, f"port {low}" if low == high else f"every port from {low} to {high}")
-        return int(_expect(reply, "port").fields(r"(\d+)")[0])
+        return int(expect(reply, "port").fields(r"(\d+)")[0])
 
     def start(self, spec: LaunchSpec) -> ServerHandle:
         """Start the server, in the shell's working folder; its id is `spec.nonce`. When it raises, nothing runs.
@@ -91,7 +103,7 @@ class HostLauncher:
             if reply.kind == "refused":
                 raise StartFailed(f"server {spec.nonce} was not started on {self.host}: {reply.text()}")
             if reply.kind not in ("dirty", "used"):
-                return self._handle_started(_expect(reply, "started"), spec)
+                return self._handle_started(expect(reply, "started"), spec)
         except BaseException as error:
             self._abandon(spec, error)
             raise
@@ -100,8 +112,12 @@ class HostLauncher:
         raise self._dirty(reply, f"port {spec.port}")
 
     def settle(self) -> GpuReading | None:
-        """Nothing is known of GPUs yet."""
-        return None
+        """Wait until every watched GPU is idle (`IdleRule`); None where there is no nvidia-smi.
+
+        Raises HostDirty with what holds what after `gpu_wait_s` seconds; at once when nvidia-smi hangs or fails.
+        """
+        rule = IdleRule(self.settings.gpus, self.settings.gpu_idle_mib, self.settings.gpu_wait_s)
+        return wait_until_idle(self._gpu_text, rule, self.host, self.clock)
 
     def num_breaks(self) -> int:
         """How often the way to the host has broken so far."""
@@ -109,7 +125,7 @@ class HostLauncher:
 
     def status(self, handle: ServerHandle) -> ServerStatus:
         """State, exit code and log size in one call; also notes the server's processes for a later stop."""
-        reply = _expect(self._ask("status", *self._identity(handle)), "status")
+        reply = expect(self._ask("status", *self._identity(handle)), "status")
         state, code, size = reply.fields(r"(running|exited|lost) (-|\d{1,3}) +(\d+)")
         known = cast(Literal["running", "exited", "lost"], state)
         return ServerStatus(known, None if code == "-" else int(code), int(size))
@@ -124,13 +140,13 @@ class HostLauncher:
 
     def owns_port(self, handle: ServerHandle) -> bool:
         """Whether something listens on the handle's port, and only processes of the server do, at any address."""
-        return _expect(self._ask("owns", *self._identity(handle)), "owns").fields("(yes|no)") == ("yes",)
+        return expect(self._ask("owns", *self._identity(handle)), "owns").fields("(yes|no)") == ("yes",)
 
     def logs(self, handle: ServerHandle, from_byte: int = 0, max_bytes: int = 1_000_000) -> bytes:
         """At most `max_bytes` (and never more than 4 MiB) of the server's output from `from_byte` on."""
         count = min(max(0, max_bytes), MAX_LOG_BYTES)
         server_id = self._identity(handle)[0]
-        return _expect(self._ask("logs", server_id, str(max(0, from_byte)), str(count)), "logs").body
+        return expect(self._ask("logs", server_id, str(max(0, from_byte)), str(count)), "logs").body
 
     def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
         """Run a short command on the host, for its output. Raises HostLost on time-out or above 8 MiB of output.
@@ -142,7 +158,7 @@ class HostLauncher:
         nonce = secrets.token_hex(8)
         script = call_script(nonce, self.settings.state_dir, "run", argv)
         result = self.shell.run(script, timeout_s)
-        reply = _expect(parse_reply(result.stdout, nonce), "run")
+        reply = expect(parse_reply(result.stdout, nonce), "run")
         return CommandResult(reply.code, reply.body, result.stderr)
 
     def stop(self, handle: ServerHandle, grace_s: float) -> StopReport:
@@ -159,7 +175,7 @@ class HostLauncher:
         """
         stopped: list[str] = []
         survivors: list[str] = []
-        for line in _expect(self._ask("list"), "list").text().splitlines():
+        for line in expect(self._ask("list"), "list").text().splitlines():
             identity = tuple(line.split(" "))
             if len(identity) != 5:
                 raise HostLost(f"the list of servers on {self.host} makes no sense: {line[:200]!r}")
@@ -171,7 +187,7 @@ class HostLauncher:
         if survivors:
             names = "; ".join(survivors)
             raise StopFailed(f"leftovers on {self.host} survived SIGKILL: {names}", tuple(survivors))
-        _expect(self._ask("prune", str(KEPT_FOLDERS)), "pruned")
+        expect(self._ask("prune", str(KEPT_FOLDERS)), "pruned")
         return tuple(stopped)
 
     def url(self, handle: ServerHandle) -> str:
@@ -183,32 +199,23 @@ class HostLauncher:
 
     def _ask(self, verb: str, *arguments: str, extra_s: float = 0.0) -> Reply:
         """Call one verb of supervisor.sh, which may take `extra_s` seconds beyond a quick answer."""
-        nonce = secrets.token_hex(8)
-        script = call_script(nonce, self.settings.state_dir, verb, arguments)
-        timeout_s = self.settings.answer_timeout_s + extra_s
-        try:
-            result = self.shell.run(script, timeout_s)
-        except LinkLost:
-            if verb == "start":  # everything else can be asked twice
-                raise
-            result = self.shell.run(script, timeout_s)
-        try:
-            reply = parse_reply(result.stdout, nonce)
-            if reply.kind == "unknown":
-                raise HostLost(reply.text())
-        except HostLost as error:
-            stderr = result.stderr[-300:].decode("utf-8", "backslashreplace").strip()
-            raise HostLost(f"{self.host}, `{verb}`: {error}; exit {result.exit_code}: {stderr}") from error
-        return reply
+        return ask(self.shell, self.settings.state_dir, verb, arguments, self.settings.answer_timeout_s + extra_s)
+
+    def _gpu_text(self) -> str | None:
+        """What nvidia-smi says, as `read_gpus` reads it."""
+        reply = self._ask("gpus", str(round(_SMI_LIMIT_S * 100)), extra_s=2 * _SMI_LIMIT_S)
+        return None if reply.kind == "nosmi" else expect(reply, "gpus").text()
 
     def _stop(self, identity: tuple[str, ...], grace_s: float) -> StopReport:
         grace = max(0.0, grace_s)
-        extra_s = 2 * (grace + _KILL_WAIT_S) + _KILL_WAIT_S
+        extra_s = (
+            2 * grace + 4 * _KILL_WAIT_S + _KILL_WAIT_S + 4 * _SMI_LIMIT_S
+        )  # all that supervisor.sh may wait for
         reply = self._ask("stop", *identity, str(round(grace * 100)), extra_s=extra_s)
         if reply.kind == "survivors":
             names = tuple(reply.text().splitlines())
             raise StopFailed(f"server {identity[0]} on {self.host} survived SIGKILL: {'; '.join(names)}", names)
-        code, count, hundredths, free, signals = _expect(reply, "stopped").fields(
+        code, count, hundredths, free, signals = expect(reply, "stopped").fields(
             r"(-|\d{1,3}) (\d+) (\d+) (yes|no) ([A-Z ]*)"
         )
         exit_code = None if code == "-" else int(code)
@@ -223,16 +230,8 @@ class HostLauncher:
 
     def _handle_started(self, reply: Reply, spec: LaunchSpec) -> ServerHandle:
         pid, start_time, boot_id, log_path = reply.fields(r"(\d+) (\d+) ([0-9a-f-]+)\n(.+)")
-        return ServerHandle(
-            server_id=spec.nonce,
-            host=self.host,
-            pid=int(pid),
-            start_time=int(start_time),
-            boot_id=boot_id,
-            port=spec.port,
-            log_path=log_path,
-            nonce=spec.nonce,
-        )
+        start = int(start_time)
+        return ServerHandle(spec.nonce, self.host, int(pid), start, boot_id, spec.port, log_path, spec.nonce)
 
     def _identity(self, handle: ServerHandle) -> tuple[str, ...]:
         """The words that name a server to supervisor.sh. Raises ValueError for one that cannot be ours."""
@@ -245,9 +244,3 @@ class HostLauncher:
     def _dirty(self, reply: Reply, what: str) -> HostDirty:
         holders = tuple(reply.text().splitlines()[:20])
         return HostDirty(f"{what} on {self.host} is taken by {'; '.join(holders)}", holders)
-
-
-def _expect(reply: Reply, kind: str) -> Reply:
-    if reply.kind != kind:
-        raise HostLost(f"instead of `{kind}` the host answered `{reply.kind}`: {reply.text()[:500]}")
-    return reply

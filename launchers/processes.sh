@@ -85,4 +85,20 @@ describe() { # PID: one line for a message, without control characters
   printf 'pid %s: %s\n' "$1" "${words:-?}"
 }
 
+logged() { # [PID]: lines "PID ID": its standard output or error is the log of server ID, by the name of the file.
+  # What a process cannot shed by accident: a new session, an emptied environment and a dead parent leave it as it is
+  ls -ln /proc/${1:-[0-9]*}/fd/[12] 2>/dev/null | LC_ALL=C awk '
+    match($0, /\/proc\/[0-9]+\/fd\/[12] -> /) { split(substr($0, RSTART), path, "/"); pid = path[3] }
+    match($0, /\/servers\/[A-Za-z0-9._-]+\/log$/) { split(substr($0, RSTART), path, "/")
+      if (pid != "" && !told[pid, path[3]]++) print pid, path[3] }'
+}
+
+logging() { # the processes whose output really goes to the log of ID; by file, as a name may imitate another
+  for pid in $(logged | while read -r pid id; do [ "$id" != "$ID" ] || printf '%s ' "$pid"; done); do
+    for fd in 1 2; do
+      [ ! "/proc/$pid/fd/$fd" -ef "$D/log" ] || { printf '%s ' "$pid"; break; }
+    done
+  done
+}
+
 origin() { stat_of "$1" && echo "$PARENT" && cat "/proc/$1/cgroup"; } 2>/dev/null

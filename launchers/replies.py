@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+import secrets
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 
-from launchers.base import LaunchSpec
-from launchers.errors import HostLost, StartFailed
+from launchers.base import LaunchSpec, Shell
+from launchers.errors import HostLost, LinkLost, StartFailed
 
-_PROCESSES, _SUPERVISOR, LEADER = (
+_PROCESSES, _GPUS, _SUPERVISOR, LEADER = (
     files("launchers").joinpath(name).read_text(encoding="utf-8")
-    for name in ("processes.sh", "supervisor.sh", "leader.sh")
+    for name in ("processes.sh", "gpus.sh", "supervisor.sh", "leader.sh")
 )
 MARKER = "SPECSWEEP_SERVER"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -50,7 +51,7 @@ def quote(word: str) -> str:
 def call_script(nonce: str, state_dir: str, verb: str, arguments: Iterable[str]) -> str:
     """The script that asks one thing of supervisor.sh; cut short on its way it is a syntax error."""
     words = " ".join(quote(word) for word in (nonce, state_dir, verb, *arguments))
-    return f"{_PROCESSES}\n{_SUPERVISOR}\n{{ main {words}; }} </dev/null\n"
+    return f"{_PROCESSES}\n{_GPUS}\n{_SUPERVISOR}\n{{ main {words}; }} </dev/null\n"
 
 
 def parse_reply(stdout: bytes, nonce: str) -> Reply:
@@ -65,6 +66,36 @@ def parse_reply(stdout: bytes, nonce: str) -> Reply:
         raise HostLost(f"the answer is not a whole reply ({len(stdout)} bytes, ending in {stdout[-200:]!r})")
     body = stdout[begins[0].end() : ends[0].start()]
     return Reply(begins[0][1].decode("ascii"), body, int(ends[0][1]))
+
+
+def ask(shell: Shell, state_dir: str, verb: str, arguments: tuple[str, ...], timeout_s: float) -> Reply:
+    """Call one verb of supervisor.sh. Raises HostLost when there is no sensible answer.
+
+    After a broken connection every verb is asked once more, except `start`: that may have run already.
+    """
+    nonce = secrets.token_hex(8)
+    script = call_script(nonce, state_dir, verb, arguments)
+    try:
+        result = shell.run(script, timeout_s)
+    except LinkLost:
+        if verb == "start":
+            raise
+        result = shell.run(script, timeout_s)
+    try:
+        reply = parse_reply(result.stdout, nonce)
+        if reply.kind == "unknown":
+            raise HostLost(reply.text())
+    except HostLost as error:
+        stderr = result.stderr[-300:].decode("utf-8", "backslashreplace").strip()
+        raise HostLost(f"{shell.name}, `{verb}`: {error}; exit {result.exit_code}: {stderr}") from error
+    return reply
+
+
+def expect(reply: Reply, kind: str) -> Reply:
+    """`reply`, which must be of that kind. Raises HostLost."""
+    if reply.kind != kind:
+        raise HostLost(f"instead of `{kind}` the host answered `{reply.kind}`: {reply.text()[:500]}")
+    return reply
 
 
 def command_text(spec: LaunchSpec) -> str:

@@ -1,7 +1,7 @@
 # What specsweep does on a host: start, watch and end one server, with POSIX sh, /proc, awk and setsid alone.
 #
-# Nothing is installed there: every script that is fed to /bin/sh begins with processes.sh and this text (functions
-# only) and ends with one call of `main`. What is known about a server lies in STATE_DIR/servers/ID, mode 0700:
+# Nothing is installed there: every script that is fed to /bin/sh begins with processes.sh, gpus.sh and this text
+# (functions only) and ends with one call of `main`. What is known about a server lies in STATE_DIR/servers/ID, mode 0700:
 #   port cmd leader   written before the start; cmd has the environment and arguments: deleted once read
 #   pid               process id, start time and boot id of the leader, written by itself before it runs anything
 #   started           the program was found and is about to run        exit   its exit code, 128 + n after signal n
@@ -9,7 +9,8 @@
 #   seen              PID:START of each of its processes at the last look    stopped   never start this again
 #
 # A process is ours when it is in the leader's session, carries SPECSWEEP_SERVER=ID in its environment, was seen
-# before (same pid and start time), or descends from one of those. A bare pid proves nothing: numbers are reused.
+# before (same pid and start time), descends from one of those, or is one of the `strays` below. A bare pid proves
+# nothing: numbers are reused.
 
 begin() { printf '\n@specsweep %s begin %s\n' "$NONCE" "$1"; }
 finish() { printf '\n@specsweep %s end %s\n' "$NONCE" "$1"; }
@@ -124,20 +125,48 @@ end_all() { # GRACE: fails when something is alive 5 s after the first SIGKILL; 
   done
 }
 
-strays() { # holders of our port that are of our user, younger than the leader, without a terminal, and
-  # orphaned to the same parent and in the same cgroups as the leader: the port was free before it started
-  [ -s "$D/origin" ] && [ "$LEADER" != 0:0 ] || return 0
-  holders | while read -r pid _; do
-    stat_of "$pid" && [ -O "/proc/$pid" ] && [ "$BEGAN" -ge "${LEADER#*:}" ] && [ "$TTY" = 0 ] &&
-      [ "$(origin "$pid")" = "$(cat "$D/origin")" ] && printf '%s:%s ' "$pid" "$BEGAN"
-  done
+young() { stat_of "$1" && [ -O "/proc/$1" ] && [ "$BEGAN" -ge "${LEADER#*:}" ] && [ "$TTY" = 0 ]; }
+
+twin() { young "$1" && [ "$(origin "$1")" = "$(cat "$D/origin")" ]; } # orphaned as the leader was, in its cgroups
+
+wiped() { # PID: its environment can be read and has no variable: emptied, or overwritten by a process title
+  [ -r "/proc/$1/environ" ] && ! { tr '\000' '\n' < "/proc/$1/environ"; } 2>/dev/null |
+    LC_ALL=C grep -q '^[A-Za-z_][A-Za-z0-9_]*='
 }
 
-end_strays() { # GRACE
+orphans() { # twins of the leader with a wiped environment
+  read -r from < "$D/origin"
+  for pid in $(cat /proc/[0-9]*/stat 2>/dev/null | LC_ALL=C awk -v since="${LEADER#*:}" -v from="$from" '
+    /^[0-9]+ \(.*\) [A-Za-z] [0-9]/ { pid = $1; sub(/^.*\) /, ""); if ($2 == from && $20 >= since + 0) print pid }')
+  do ! wiped "$pid" || ! twin "$pid" || printf '%s ' "$pid"; done
+}
+
+on_gpu() { # PID...: those that hold GPU memory; nobody, when nvidia-smi does not say
+  [ $# -gt 0 ] && find_smi && ask_smi 1000 --query-compute-apps=gpu_uuid,pid,process_name,used_memory || return 0
+  for pid in $(smi_pids); do case " $* " in *" $pid "*) printf '%s ' "$pid" ;; esac; done
+}
+
+# Escapees that were never seen are still proved ours by what they hold: the log as their output; our port, which was
+# free before the leader started; GPU memory, if besides nothing tells them from a child that lost its environment.
+strays() { # STRAYS becomes their PID:START words
+  STRAYS= found=$(logging)
   listeners "$PORT" "$PORT"
-  [ -n "$L" ] || return 0
-  SEEN=$(strays)
-  [ -z "$SEEN" ] || end_all "$1"
+  if [ -s "$D/origin" ] && [ "$LEADER" != 0:0 ]; then
+    for pid in $([ -z "$L" ] || holders | while read -r pid _; do echo "$pid"; done); do
+      ! twin "$pid" || found="$found $pid"
+    done
+    found="$found $(on_gpu $(orphans))"
+  fi
+  for pid in $found; do ! stat_of "$pid" || ! same "$pid:$BEGAN" || STRAYS="$STRAYS$pid:$BEGAN "; done
+}
+
+end_strays() { # GRACE, for the first round; fails when some are left after the third
+  for grace in "$1" 0 0 -; do
+    strays
+    [ -n "$STRAYS" ] || return 0
+    M=$STRAYS SEEN=$STRAYS
+    [ "$grace" != - ] && end_all "$grace" || return 1
+  done
 }
 
 verb_stop() { # ID PID START BOOT PORT GRACE (hundredths of a second)
@@ -157,7 +186,7 @@ verb_stop() { # ID PID START BOOT PORT GRACE (hundredths of a second)
 }
 
 each_server() { # COMMAND: runs it for every server recorded here, newest first, with ALIVE set to yes or no
-  names=$(ls -1t "$BASE/servers" 2>/dev/null); found=" $(marks | while read -r _ id; do printf '%s ' "$id"; done)"
+  names=$(ls -1t "$BASE/servers" 2>/dev/null); found=" $({ marks; logged; } | while read -r _ id; do printf '%s ' "$id"; done)"
   for name in $names; do
     case $name in *[!A-Za-z0-9._-]* | .* | -*) continue ;; esac
     [ -d "$BASE/servers/$name" ] && [ ! -L "$BASE/servers/$name" ] || continue
@@ -173,7 +202,7 @@ if_alive() { [ $ALIVE = no ] || echo "$ID $P $S $B $PORT"; }
 verb_list() { begin list; each_server if_alive; finish 0; }
 
 drop_old() { kept=$((kept + 1)); [ $ALIVE = yes ] || [ $kept -le "$KEEP" ] || rm -rf "$D"; }
-verb_prune() { KEEP=$1 kept=0; each_server drop_old; reply pruned ""; } # KEEP: so many of the newest folders stay
+verb_prune() { KEEP=$1 kept=0; each_server drop_old; rm -f "$BASE"/nvidia-smi.[0-9]*; reply pruned ""; } # KEEP: of the newest
 
 verb_run() { begin run; ( exec "$@" ); finish $?; }
 

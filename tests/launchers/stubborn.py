@@ -21,9 +21,20 @@ def note(mode: str, folder: str) -> None:
         pids.write(f"{mode} {os.getpid()}\n")
 
 
-def spawn(mode: str, session: bool = False, bare: bool = False) -> subprocess.Popen[bytes]:
+def spawn(mode: str, session: bool = False, bare: bool = False, mute: bool = False) -> subprocess.Popen[bytes]:
     argv = [sys.executable, "-I", "-S", __file__, mode, *sys.argv[2:]]
-    return subprocess.Popen(argv, start_new_session=session, env={} if bare else None)
+    output = subprocess.DEVNULL if mute else None
+    env: dict[str, str] | None = {} if bare else None
+    return subprocess.Popen(argv, start_new_session=session, env=env, stdout=output, stderr=output)
+
+
+def retitle(title: str) -> None:
+    """Overwrite the memory of the arguments and the environment with a title, as setproctitle does."""
+    fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
+    first, last = int(fields[45]), int(fields[48])  # arg_start and env_end
+    text = title.encode()
+    ctypes.memset(first, 0, last - first)
+    ctypes.memmove(first, text, len(text))
 
 
 def idle() -> None:
@@ -117,8 +128,47 @@ def usurping() -> None:
 
 
 def port_orphaning() -> None:
-    spawn("serving", session=True, bare=True)
+    spawn("serving", session=True, bare=True, mute=True)
     sys.exit(0)
+
+
+def scheduler() -> None:
+    retitle(f"sglang::scheduler_TP0 {sys.argv[4]}")
+    deaf()
+
+
+def tree() -> None:
+    """The shape of an SGLang server: retitled workers, a tracker, and compile workers in another session."""
+    for mode, session in (("scheduler", False), ("plain", False), ("nested", True)):
+        spawn(mode, session=session)
+
+
+def hiding() -> None:
+    """Its grandchild is retitled, in a session of its own, an orphan and unseen: all it keeps is its output."""
+    spawn("hiding_parent").wait()
+
+
+def hiding_parent() -> None:
+    spawn("scheduler", session=True)
+    sys.exit(0)
+
+
+def mute() -> None:
+    """The same, but its grandchild has given up its output too."""
+    spawn("mute_parent").wait()
+
+
+def mute_parent() -> None:
+    spawn("scheduler", session=True, mute=True)
+    sys.exit(0)
+
+
+def breeding() -> None:
+    """Ends when told, after it has made a retitled child that nobody has seen, in its session."""
+    wait_for_go()
+    spawn("scheduler")
+    note("breeding", sys.argv[2])
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def leaving_a_server() -> None:
@@ -145,6 +195,13 @@ MODES: dict[str, Callable[[], None]] = {
         late_orphaning,
         usurping,
         port_orphaning,
+        scheduler,
+        tree,
+        hiding,
+        hiding_parent,
+        mute,
+        mute_parent,
+        breeding,
         leaving_a_server,
         end_main_thread,
     )

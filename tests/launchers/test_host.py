@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 
 import pytest
 
 from launchers.base import CommandResult, Launcher, LaunchSpec, ServerHandle, StopReport
-from launchers.errors import HostDirty, HostLost, LauncherError, StartFailed, StopFailed
+from launchers.errors import HostDirty, HostLost, LauncherError, LinkLost, StartFailed, StopFailed
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from tests.launchers.conftest import Bench
+from tests.launchers.scripted import Scripted
 
 SPEC = LaunchSpec(("serve",), 30000, "n0")
 HANDLE = ServerHandle("n0", "gpu", 10, 20, "b", 30000, "/log", "n0")
 STOPPED = ("stopped", "143 2 150 yes TERM KILL")
-
-
-class Scripted:
-    """A shell that gives the scripted answers, in order, and fails on any further call."""
-
-    name = "gpu"
-
-    def __init__(self, *answers: tuple[str, str] | LauncherError) -> None:
-        self.answers = list(answers)
-        self.verbs: list[str] = []
-
-    def run(self, script: str, timeout_s: float) -> CommandResult:
-        call = re.search(r"^\{ main (\w+) \S+ (\w+)", script, re.MULTILINE)
-        assert call is not None
-        self.verbs.append(call[2])
-        answer = self.answers.pop(0)
-        if isinstance(answer, LauncherError):
-            raise answer
-        kind, body = answer
-        frame = f"\n@specsweep {call[1]}"
-        return CommandResult(0, f"banner{frame} begin {kind}\n{body}{frame} end 0\n".encode(), b"")
-
-    def address(self, port: int) -> str:
-        raise AssertionError("no address is asked for")
-
-    def num_breaks(self) -> int:
-        return 0
-
-    def hold(self, lock_path: str) -> AbstractContextManager[None]:
-        raise AssertionError(f"not scripted: {lock_path}")
 
 
 def launcher(*answers: tuple[str, str] | LauncherError) -> tuple[Launcher, Scripted]:
@@ -138,6 +108,35 @@ def test_a_handle_that_names_no_server_is_refused(server_id: str) -> None:
         with pytest.raises(ValueError, match="no server id"):
             call(handle)
     assert shell.verbs == []
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (lambda gpu: gpu.is_alive(HANDLE), ("status", "running - 0")),
+        (lambda gpu: gpu.free_port(), ("port", "30000")),
+        (lambda gpu: gpu.logs(HANDLE), ("logs", "")),
+        (lambda gpu: gpu.stop(HANDLE, 1), STOPPED),
+        (lambda gpu: gpu.settle(), ("nosmi", "")),
+    ],
+)
+def test_a_question_is_asked_again_once_after_the_link_broke(
+    ask: Callable[[Launcher], object], answer: tuple[str, str]
+) -> None:
+    gpu, shell = launcher(LinkLost("cut"), answer)
+    ask(gpu)
+    assert len(shell.verbs) == 2
+    gpu, shell = launcher(LinkLost("cut"), LinkLost("cut again"))
+    with pytest.raises(LinkLost, match="cut again"):
+        ask(gpu)
+    assert len(shell.verbs) == 2
+
+
+def test_a_start_is_never_repeated_but_ended_after_the_link_broke() -> None:
+    gpu, shell = launcher(LinkLost("cut"), LinkLost("cut again"), STOPPED)
+    with pytest.raises(LinkLost, match=r"^cut$"):
+        gpu.start(SPEC)
+    assert shell.verbs == ["start", "stop", "stop"]
 
 
 class Toothless(LocalShell):

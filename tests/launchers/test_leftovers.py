@@ -98,6 +98,13 @@ def test_an_escapee_seen_before_is_a_leftover(bench: Bench) -> None:
     assert bench.launcher.stop_leftovers(grace_s=0.2) == (handle.server_id,)
 
 
+def test_an_unseen_escapee_that_only_kept_its_output_is_a_leftover(bench: Bench) -> None:
+    handle = bench.start_stubborn("hiding", "hiding", "scheduler")
+    os.kill(bench.pid("hiding"), signal.SIGKILL)
+    until(lambda: not is_running(handle.pid), "the leader ended")
+    assert bench.launcher.stop_leftovers(grace_s=0.2) == (handle.server_id,)
+
+
 def test_a_start_that_was_cut_short_is_a_leftover(bench: Bench) -> None:
     handle = bench.start_stubborn("plain")
     (bench.state_dir / "servers" / handle.server_id / "pid").unlink()

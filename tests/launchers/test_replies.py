@@ -122,8 +122,8 @@ def test_a_nonce_is_a_plain_file_name(nonce: str) -> None:
 
 def test_everything_wrong_with_a_host_is_said_at_once() -> None:
     with pytest.raises(ValueError) as refused:
-        HostSettings("gpu", "relative", 9, 8, answer_timeout_s=0)
-    for part in ("'gpu'", "'relative'", "9 to 8", "answer_timeout_s 0"):
+        HostSettings("gpu", "relative", 9, 8, answer_timeout_s=0, gpus=(1, 1), gpu_idle_mib=-1)
+    for part in ("'gpu'", "'relative'", "9 to 8", "answer_timeout_s 0", "gpus (1, 1)", "gpu_idle_mib -1"):
         assert part in str(refused.value)
 
 

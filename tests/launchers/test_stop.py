@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,37 @@ def test_an_unseen_orphan_that_holds_the_port_is_ended(bench: Bench) -> None:
     until(lambda: not bench.launcher.is_alive(handle), "the server ended")
     report = bench.launcher.stop(handle, grace_s=5)
     assert (report.num_processes, report.port_free, report.exit_code) == (1, True, 0)
+
+
+def test_a_tree_like_that_of_sglang_is_ended_whole(bench: Bench) -> None:
+    handle = bench.start_stubborn("tree", "tree", "scheduler", "plain", "nested", "deaf")
+    worker = bench.pid("scheduler")
+    assert MARKER.encode() not in Path(f"/proc/{worker}/environ").read_bytes(), "its marker is overwritten"
+    assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 6
+
+
+def test_a_retitled_orphan_in_its_own_session_is_found_by_its_output(bench: Bench) -> None:
+    handle = bench.start_stubborn("hiding", "hiding", "scheduler")
+    escapee = bench.pid("scheduler")
+    seen = (Path(handle.log_path).parent / "seen").read_text()
+    assert f"{escapee}:" not in seen, "else it would be found by that"
+    assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 3
+    assert not is_running(escapee)
+
+
+def test_an_unseen_retitled_child_of_a_killed_server_is_ended(bench: Bench) -> None:
+    handle = bench.launcher.start(bench.stubborn("breeding"))
+    bench.go()
+    until(lambda: "scheduler" in dict(bench.pids()), "the child is ready")
+    until(lambda: not is_running(handle.pid), "the leader ended")
+    assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 1
+
+
+def test_a_reader_of_the_log_is_left_alone(bench: Bench) -> None:
+    handle = bench.ended("true")
+    with Path(handle.log_path).open() as log, stranger(("sleep", "100"), stdin=log) as reader:
+        assert bench.launcher.stop(handle, grace_s=0).num_processes == 0
+        assert reader.poll() is None
 
 
 def test_a_stranger_on_the_port_is_left_alone_and_reported(bench: Bench) -> None:
