@@ -1,0 +1,1 @@
+"""What the stand-in is made of; nothing here is SGLang's code."""
