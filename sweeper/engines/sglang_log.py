@@ -37,7 +37,7 @@ _EARLY = (
     ("Init torch distributed begin", "init distributed"),
     ("Init torch distributed ends", "init distributed"),
 )
-_FIRED_UP = "The server is fired up and ready to roll"
+FIRED_UP = "The server is fired up and ready to roll"
 
 _FATAL = (
     " hit an exception: ",  # Scheduler, DetokenizerManager, TokenizerManager, DataParallelController
@@ -65,7 +65,7 @@ _TQDM = re.compile(r"(\d{1,3})%[^|\r\n]{0,40}\|[^|\r\n]{0,40}\| *(\d{1,9})/(\d{1
 def readiness(log: str) -> str:
     """The phase of the start: starting, init distributed, loading weights, loading draft weights,
     allocating KV cache, capturing CUDA graphs, warming up, ready."""
-    if _FIRED_UP in log:
+    if FIRED_UP in log:
         return READY
     at, phase = _newest(log)
     if at < 0:
@@ -79,7 +79,7 @@ def progress(log: str) -> str:
     """How far the newest progress bar of the present phase has come, `45 % (28 of 62)`; empty without one."""
     at = max(0, _newest(log)[0])
     start = max(at, len(log) - 4000)
-    if _FIRED_UP in log:
+    if FIRED_UP in log:
         return ""
     percent = ""
     for found in _TQDM.finditer(log, start):
