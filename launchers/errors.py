@@ -2,7 +2,8 @@
 
 LauncherError
 ├── HostLost      the host did not answer, or its answer could not be understood: nothing is known
-│   └── LinkLost  the connection broke while a script ran on the host: it may have run to its end or not
+│   ├── LinkLost  the connection broke while a script ran on the host: it may have run to its end or not
+│   └── SshRefused  no connection, and no retry can mend it: a key, a password, a host key, the configuration
 ├── HostBusy      another specsweep process holds the host
 ├── HostDirty     something that is not ours stands in the way of a launch (a port, GPU memory)
 ├── StartFailed   the server's process could not be started at all
@@ -22,6 +23,10 @@ class HostLost(LauncherError):
 
 class LinkLost(HostLost):
     """The connection broke while a script ran. Asking again is fine where running it twice is."""
+
+
+class SshRefused(HostLost):
+    """A person has to mend this: a login or a host key that is not accepted, a configuration that is wrong."""
 
 
 class HostBusy(LauncherError):

@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
-from launchers.base import LaunchSpec, ServerHandle
+from launchers.base import LaunchSpec, ServerHandle, Shell
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
+from launchers.ssh import SshShell, SshTarget
 
 STUBBORN = Path(__file__).with_name("stubborn.py")
 BUSYBOX_TOOLS = "sh awk cat grep head ls mkdir mv printf rm setsid sleep tail tr wc"
@@ -178,21 +179,67 @@ def shell_program(kind: str, folder: Path) -> str:
     return str(program)
 
 
-@pytest.fixture(params=["dash", "busybox", pytest.param("bash", marks=pytest.mark.slow)])
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The shell under test, as /bin/sh is on Debian, Alpine and Red Hat."""
-    return shell_program(request.param, tmp_path_factory.mktemp(request.param))
+NOT_OVER_SSH = {
+    "test_a_state_folder_in_the_home_is_found",  # sets HOME of this process; tests/ssh has this over SSH
+    "test_the_address_of_a_server",  # is another over SSH; tests/ssh has it
+    # and these bring a local shell of their own:
+    "test_a_start_whose_answer_is_lost_leaves_nothing",
+    "test_every_word_reaches_a_real_shell_unchanged",
+    "test_what_survives_sigkill_is_reported_by_name",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what would only repeat itself."""
+    items[:] = [item for item in items if not (_is_over_ssh(item) and item.name.split("[")[0] in NOT_OVER_SSH)]
+
+
+def _is_over_ssh(item: pytest.Item) -> bool:
+    parameters = getattr(item, "callspec", None)
+    return parameters is not None and parameters.params.get("kind") == "ssh"
+
+
+@pytest.fixture(params=["dash", "busybox", "ssh", pytest.param("bash", marks=pytest.mark.slow)])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which shell is under test: /bin/sh as on Debian, Alpine and Red Hat, or the one behind a real sshd."""
+    return str(request.param)
 
 
 @pytest.fixture
-def bench(program: str, tmp_path: Path) -> Iterator[Bench]:
+def program(kind: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program that is the shell under test; over SSH, the one that sshd's host has."""
+    return "/bin/sh" if kind == "ssh" else shell_program(kind, tmp_path_factory.mktemp(kind))
+
+
+@pytest.fixture(scope="session")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshTarget]:
+    """A host behind a real sshd: this machine, with the environment that the tests expect of a host."""
+    from tests.ssh.sshd import Sshd  # it needs what is defined here
+
+    with Sshd(tmp_path_factory.mktemp("remote"), env={"OF_THE_HOST": "kept", "TO_BE_REMOVED": "1"}) as sshd:
+        yield sshd.target()
+
+
+@pytest.fixture
+def shell(kind: str, program: str, request: pytest.FixtureRequest) -> Iterator[Shell]:
+    """The shell under test."""
+    if kind != "ssh":
+        yield LocalShell("here", program)
+        return
+    shell = SshShell(request.getfixturevalue("remote"), "here")
+    yield shell
+    shell.close()
+
+
+@pytest.fixture
+def bench(shell: Shell, tmp_path: Path) -> Iterator[Bench]:
     """A launcher with a hostile state folder. Afterwards nothing of the test may run any more."""
     token = f"token-{secrets.token_hex(8)}"
     folder = tmp_path / token
     folder.mkdir()
     port = unused_port()
     settings = HostSettings("here", str(folder / HOSTILE_NAME), port, port)
-    bench = Bench(HostLauncher(LocalShell("here", program), settings), folder, port, token)
+    bench = Bench(HostLauncher(shell, settings), folder, port, token)
     yield bench
     remains = bench.remains()
     for pid in remains:
