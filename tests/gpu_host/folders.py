@@ -50,6 +50,7 @@ MODELS: dict[str, tuple[dict[str, Any], int]] = {
     "kimi-k2": (KIMI_TEXT, 594),
     "kimi-k2.5-eagle3": (EAGLE3, 6),
     "other-eagle3": ({**EAGLE3, "intermediate_size": 12288}, 5),
+    "small-eagle3": ({**EAGLE3, "hidden_size": 2048, "num_attention_heads": 16}, 1),
     "wrong-hidden": ({**EAGLE3, "hidden_size": 2048, "num_attention_heads": 16}, 1),
     "mla-eagle3": ({**KIMI_TEXT, "architectures": ["Eagle3DeepseekV2ForCausalLM"], "num_hidden_layers": 1}, 6),
     "small-llama": (
@@ -63,7 +64,7 @@ MODELS: dict[str, tuple[dict[str, Any], int]] = {
         3,
     ),
 }
-"""Name to (config.json, GiB of weights). `wrong-hidden` was made for another target."""
+"""Name to (config.json, GiB of weights). `wrong-hidden` was made for another target than Kimi."""
 
 
 def write_models(folder: Path) -> None:

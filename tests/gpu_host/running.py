@@ -19,9 +19,16 @@ from tests.gpu_host.host import GpuHost
 
 PATIENCE_S = 60.0
 """A guard against hanging for ever; no test waits for it when all is well."""
-EAGLE3 = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "{models}/kimi-k2.5-eagle3")
-CHAIN = (*EAGLE3, "--speculative-num-steps", "3", "--speculative-eagle-topk", "1")
-CHAIN = (*CHAIN, "--speculative-num-draft-tokens", "4")
+
+
+def speculative(
+    steps: int = 3, topk: int = 1, draft_tokens: int = 4, drafter: str = "small-eagle3", algorithm: str = "EAGLE3"
+) -> tuple[str, ...]:
+    """The flags of a server that speculates; `drafter` is one of the host's model folders."""
+    path = ("--speculative-draft-model-path", f"{{models}}/{drafter}")
+    numbers = {"num-steps": steps, "eagle-topk": topk, "num-draft-tokens": draft_tokens}
+    flags = [word for name, value in numbers.items() for word in (f"--speculative-{name}", str(value))]
+    return ("--speculative-algorithm", algorithm, *path, *flags)
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,7 @@ def running(
     flags: Sequence[str] = (),
     *,
     tp: int = 1,
-    model: str = "kimi-k2.5",
+    model: str = "small-llama",
     env: Mapping[str, str] | None = None,
     port: int | None = None,
 ) -> Iterator[Server]:

@@ -19,7 +19,7 @@ SHARED = 0.12
 
 @dataclass
 class Request:
-    """One request that is being answered. `due`: monotonic time of the next step; `rate`: tokens per second."""
+    """One request that is being answered. `due`: monotonic time of the next step; it keeps `accepted` drafts."""
 
     rid: str
     answer: list[int]
@@ -30,6 +30,7 @@ class Request:
     due: float
     rate: float
     counted: bool
+    accepted: int = 0
     sent: int = 0
     verify_steps: int = 0
     correct: int = 0
@@ -130,10 +131,9 @@ class Decoder:
         now = time.monotonic()
         for request in [r for r in self._running if r.due <= now]:
             first = request.sent == 0
-            accepted = 0 if first else next(request.steps)
-            self._deliver(request, 1 if first else accepted + 1)
+            self._deliver(request, request.accepted + 1)
             if not first:
-                self._count(request, accepted)
+                self._count(request, request.accepted)
             if request.sent >= len(request.answer):
                 kind = "stop" if request.natural_end else "length"
                 reason = (
@@ -141,8 +141,9 @@ class Decoder:
                 )
                 self._end(request, reason)
                 continue
-            slower = 1 + SHARED * (len(self._running) - 1)
-            request.due += (accepted + 1) / request.rate * slower
+            request.accepted = next(request.steps)
+            count = min(request.accepted + 1, len(request.answer) - request.sent)
+            request.due += count / request.rate * (1 + SHARED * (len(self._running) - 1))
 
     def _deliver(self, request: Request, count: int) -> None:
         new = request.answer[request.sent : request.sent + count]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import queue
 import signal
@@ -10,12 +11,13 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
-from . import log, settings
+from . import detokenizer, log, scheduler, settings
 from .launch import Launch, Link, Message
 
-CHILD = "from sglang.standin.{0} import main; main({1})"
 DIED = (
     "RuntimeError: Rank {rank} scheduler died during initialization (exit code: {code}). If exit code is -9 "
     "(SIGKILL), a common cause is the OS OOM killer. Run `dmesg -T | grep -i oom` to check."
@@ -48,38 +50,53 @@ class Engine:
         self._detokenizer = 0
 
     def start(self) -> None:
-        """Start all children; they go through their start by themselves."""
+        """Start all children; they go through their start by themselves. Call it before any thread is started."""
         rank_end, text_in = socket.socketpair()
         text_out, self_end = socket.socketpair()
-        idle_ends = [socket.socketpair() for _ in range(self.launch.num_ranks - 1)]
-        outputs = [rank_end] + [pair[0] for pair in idle_ends]
-        for rank, output in enumerate(outputs):
+        for rank in range(self.launch.num_ranks):
             mine, theirs = socket.socketpair()
-            fds = (theirs.fileno(), output.fileno())
-            self._spawn(f"scheduler_{rank}", CHILD.format("scheduler", f"{rank}, {fds[0]}, {fds[1]}"), fds)
+            fds = (theirs.fileno(), rank_end.fileno())
+            self._fork(f"scheduler_{rank}", functools.partial(scheduler.main, rank, *fds), fds)
             theirs.close()
             self._links.append(Link(mine))
             self._links[-1].send(self.launch.to_json())
-        fds = (text_in.fileno(), text_out.fileno())
-        self._detokenizer = self._spawn("detokenizer", CHILD.format("detokenizer", f"{fds[0]}, {fds[1]}"), fds)
-        held, tracked = os.pipe()
-        os.set_inheritable(tracked, False)
-        self._spawn("tracker", f"from multiprocessing.resource_tracker import main;main({held})", (held,))
-        for end in (rank_end, text_in, text_out, *(end for pair in idle_ends for end in pair)):
+        ends = (text_in.fileno(), text_out.fileno())
+        self._detokenizer = self._fork("detokenizer", functools.partial(detokenizer.main, *ends), ends)
+        for end in (rank_end, text_in, text_out):
             end.close()
-        os.close(held)
         self._text = Link(self_end)
+        self._start_tracker()
 
-    def _spawn(self, name: str, code: str, descriptors: tuple[int, ...]) -> int:
-        for descriptor in descriptors:
-            os.set_inheritable(descriptor, True)
-        extra = [] if name == "tracker" else ["--multiprocessing-fork"]
-        argv = [sys.executable, *([] if name == "tracker" else ["-S", "-s"]), "-c", code, *extra]
-        pid = os.posix_spawn(sys.executable, argv, os.environ)
-        for descriptor in descriptors:
-            os.set_inheritable(descriptor, False)
-        self.children[pid] = name
-        return pid
+    def _fork(self, name: str, work: Callable[[], None], kept: tuple[int, ...]) -> int:
+        """A child that keeps these descriptors only. The real one is spawned: it starts a new Python, which here
+        would cost more than all the rest; what can be seen from outside is the same.
+        """
+        pid = os.fork()
+        if pid:
+            self.children[pid] = name
+            return pid
+        code = 1
+        try:
+            for number in (signal.SIGQUIT, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+                if descriptor > 2 and descriptor not in kept:
+                    with contextlib.suppress(OSError):
+                        os.close(descriptor)
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _start_tracker(self) -> None:
+        """The resource tracker of multiprocessing: the real thing, with nothing to track."""
+        held, tracked = os.pipe()
+        os.set_inheritable(held, True)
+        code = f"from multiprocessing.resource_tracker import main;main({held})"
+        pid = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ)
+        self.children[pid] = "tracker"
+        os.close(held)
+        self._tracked = tracked
 
     def wait_ready(self) -> None:
         """Until every rank is ready. Raises SchedulerDied."""
@@ -142,8 +159,7 @@ class Engine:
 
     def _watch_children(self) -> None:
         """As the real watchdog of subprocesses: once a second; one that ended badly brings all down."""
-        while True:
-            time.sleep(settings.waited(1))
+        while not self.frozen.wait(settings.waited(1)):
             for pid, name in list(self.children.items()):
                 with contextlib.suppress(ChildProcessError):
                     done, status = os.waitpid(pid, os.WNOHANG)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from . import settings
 from .faults import Fault
 from .models import Model
-from .options import Args
+from .settings import Args
 
 Message = dict[str, Any]
 

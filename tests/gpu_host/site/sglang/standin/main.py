@@ -70,7 +70,7 @@ def prepare(argv: Sequence[str]) -> Launch:
     return launch
 
 
-def _draft(args: options.Args, target: models.Model) -> models.Model | None:
+def _draft(args: settings.Args, target: models.Model) -> models.Model | None:
     """The drafter that will be loaded; without a path some architectures take their own extra layer."""
     if args["speculative_algorithm"] not in ("EAGLE", "EAGLE3", "STANDALONE"):
         return None

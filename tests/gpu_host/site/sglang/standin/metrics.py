@@ -1,4 +1,4 @@
-"""The page at /metrics: every family that the imitated version has, most of them 0."""
+"""The page at /metrics: the families that the imitated version has, most of them 0."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from .launch import Launch, Message
 from .options import FILES
 
+UNSEEN_AT_0 = ("sglang:spec_verify_calls_total", "sglang:cached_tokens_total")
+"""Counters that appear with their first count."""
 Row = tuple[str, str, str, str, str]
 
 
@@ -35,6 +37,7 @@ def values(launch: Launch, info: Message, stats: Message) -> dict[str, float]:
         "sglang:spec_num_steps": launch.args["speculative_num_steps"] or 0,
         "sglang:spec_num_draft_tokens": drafts if speculative else 0,
         "sglang:spec_verify_calls_total": total["verify"],
+        "sglang:cached_tokens_total": total["cached"],
         "sglang:prompt_tokens_total": total["prompt"],
         "sglang:generation_tokens_total": total["generated"],
         "sglang:num_requests_total": total["requests"],
@@ -48,6 +51,8 @@ def page(launch: Launch, info: Message, stats: Message) -> bytes:
     labels = {"plain": "", "model": model, "rank": f'{model},moe_ep_rank="0",pp_rank="0",tp_rank="0"'}
     known, lines = values(launch, info, stats), []
     for name, kind, where, _, words in families(launch.version):
+        if name in UNSEEN_AT_0 and not known[name]:
+            continue
         lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
         given = labels[where]
         if name == "sglang:cuda_graph_passes_total":

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from . import log, settings
+from .settings import Args
 
-Args = dict[str, Any]
-"""The fields of ServerArgs by name, in the order of the version's own declaration."""
 FILES = {
     (0, 5, 8): "0.5.8",
     (0, 5, 10): "0.5.10.post1",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from . import log
 from .failures import refuse
 from .models import Model
-from .options import Args
+from .settings import Args
 
 Version = tuple[int, int, int]
 RESET = (

@@ -58,7 +58,7 @@ def _fail(error: ServerError | IndexError, peers: list[int]) -> None:
     for pid in peers:
         os.kill(pid, signal.SIGABRT)
     os.kill(os.getppid(), signal.SIGQUIT)
-    time.sleep(0.2)  # the signal comes before the end of this process is noticed
+    time.sleep(0.05)  # the signal comes before the end of this process is noticed
     raise SystemExit(1)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
+Args = dict[str, Any]
+"""The fields of ServerArgs by name, in the order of the version's own declaration."""
 KNOWN = ((0, 5, 8), (0, 5, 10), (0, 5, 15), (0, 5, 20), (0, 5, 23))
 
 
