@@ -21,8 +21,8 @@ from sweeper.text import plain, without_codes
 # In the order in which evidence counts: causes stand before what they bring about.
 SIGNS: Sequence[Sign] = (*COMMAND_LINE, *HOST, *MEMORY, *KERNELS, *REFUSALS, *FAULTS, *HANGS)
 
-MAX_LOG = 4_000_000
-MAX_LINE = 2_000
+MAX_LOG = 2_000_000
+MAX_LINE = 1_500
 MAX_EVIDENCE = 5
 _MIN_ALIVE = 3
 
@@ -32,7 +32,7 @@ _PREFIX = re.compile(r"^(?:[\w.-]{1,60} +\| |\([\w.-]{1,40} pid=\d+[^)]{0,60}\) 
 # Lines that only look like evidence: advice, source lines of tracebacks, settings, progress bars, access log.
 _NOISE = re.compile(
     r"^\s*File \"|^ {4}|^\s*\[--|^usage: |server_args=|^\d\. |if it is an OOM problem|to a smaller value"
-    r"|INFO: +[\d.:a-f\[\]]+ - \"|UserWarning|FutureWarning|NCCL INFO|it/s\]|, trying port|Proceeding without"
+    r"|INFO: +[\d.:a-f\[\]]+ - \"|UserWarning|FutureWarning|NCCL INFO|it/s\]|, trying port"
 )
 _ALIVE = re.compile(r"Decode batch|Prefill batch|fired up and ready to roll")
 _DEATH = re.compile(
@@ -68,7 +68,7 @@ def diagnose_log(log: str, exit_code: int | None) -> Diagnosis | None:
     raised = uncaught(recent)
     died = raised is not None or exit_code not in _SAYS_NOTHING or ends_with_exception(recent)
     died = died or any(_DEATH.search(line) for line in recent)
-    suspects = [line for line in recent if line and not _NOISE.search(line)]
+    suspects = [line for line in dict.fromkeys(recent) if line and not _NOISE.search(line)]
     for sign in SIGNS:
         if (died or not sign.fatal_only) and (found := [s for s in suspects if sign.pattern.search(s)]):
             return _about_sign(sign, found, lines)

@@ -29,7 +29,9 @@ KERNELS: Sequence[Sign] = (
         r"(?:nvcc|ptxas) (?:fatal|error) *:|Unsupported gpu architecture",
         rf"{RAISED}CompilationError\b",
         raised(r"requires? .{0,30}(?:SM ?>?=?\d|sm_?\d|[Cc]ompute [Cc]apability|Hopper|Blackwell)"),
-        raised(r"(?:only|not) (?:be )?supported on .*(?:SM ?\d|sm_?\d|Hopper|Blackwell|Ampere|GPU|CUDA|device)"),
+        raised(
+            r"(?:only|not) (?:be )?supported on .{0,60}(?:SM ?\d|sm_?\d|Hopper|Blackwell|Ampere|GPU|CUDA|device)"
+        ),
     ),
     sign(
         FailureKind.UNSUPPORTED,
@@ -47,7 +49,7 @@ REFUSALS: Sequence[Sign] = (
         FailureKind.UNSUPPORTED,
         "a token lies outside an embedding table: the draft's vocabulary is not the target's",
         r"srcIndex < srcSelectDimSize",
-        raised(r"draft.* vocab|vocab.* draft"),
+        raised(r"draft.{0,60} vocab|vocab.{0,60} draft"),
     ),
     sign(
         FailureKind.UNSUPPORTED,
@@ -79,7 +81,7 @@ REFUSALS: Sequence[Sign] = (
         FailureKind.UNSUPPORTED,
         "the quantization does not fit: give the draft its own (speculative_draft_model_quantization unquant)",
         raised(r"Cannot find the config file for|[Qq]uantization|[Qq]uantized"),
-        raised(r"not divisible by .*(?:group|block|tile)"),
+        raised(r"not divisible by .{0,60}(?:group|block|tile)"),
     ),
     sign(
         FailureKind.UNSUPPORTED,

@@ -43,7 +43,7 @@ def certain(kind: FailureKind, message: str, *patterns: str) -> Sign:
 
 def raised(pattern: str) -> str:
     """`pattern` in the message of an exception: words that warnings use too."""
-    return rf"{RAISED}\w*(?:Error|Exception): .*(?:{pattern})"
+    return rf"{RAISED}\w*(?:Error|Exception): .{{0,1000}}?(?:{pattern})"
 
 
 GPU_MEMORY = certain(

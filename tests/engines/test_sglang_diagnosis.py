@@ -103,6 +103,17 @@ def test_a_signal_of_its_own_making_is_a_crash(exit_code: int, name: str) -> Non
     assert name in found.message
 
 
+def test_a_survived_complaint_is_no_failure() -> None:
+    assert (
+        diagnose_log(SERVING + "Failed to write the cache: [Errno 28] No space left on device\n" + BATCH, 137)
+        is None
+    )
+
+
+def test_other_ranks_that_go_on_for_a_while_do_not_hide_a_death() -> None:
+    assert diagnose(died("RuntimeError: CUDA error: out of memory") + 4 * BATCH).kind is OOM
+
+
 # Causes and consequences.
 
 
@@ -150,6 +161,16 @@ def test_a_refusal_says_what_it_is_about() -> None:
 def test_echoes_of_a_dead_process_are_not_the_cause() -> None:
     echo = died("ConnectionResetError: [Errno 104] Connection reset by peer")
     assert diagnose(echo + died("IndexError: list index out of range")).message.endswith("list index out of range")
+
+
+def test_source_lines_of_a_traceback_are_no_evidence() -> None:
+    frames = INIT.replace("self.init()", 'raise_if(x, "CUDA out of memory")')
+    assert diagnose(died("KeyError: 'x'", frames=frames)).kind is REFUSED
+
+
+def test_of_a_chain_in_the_main_process_the_first_is_the_cause() -> None:
+    log = f"{TRACEBACK}{INIT}KeyError: 'kimi_k2'\n{HANDLED}{INIT}TypeError: what came of it\n"
+    assert "KeyError: 'kimi_k2'" in diagnose(log, exit_code=1).message
 
 
 def test_a_first_request_that_was_never_answered_is_a_hang() -> None:
