@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help setup sweep test unit lint check slow ci bench ui lock clean
+.PHONY: help setup sweep rehearse test unit lint check slow ci bench ui lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ $(READY): requirements.lock pyproject.toml
 sweep: $(READY)  ## run the embedded sweep, or go on with it; ARGS='budget.trials=20' adds settings
 	$(BIN)/specsweep run $(ARGS)
 
+rehearse: $(READY)  ## the Kimi night over SSH, on a stand-in for SGLang and its GPUs (3 minutes; needs sshd)
+	$(BIN)/python -m tests.gpu_host.rehearse $(ARGS)
+
 test: $(READY)  ## unit tests and the quick tests with real processes, servers and databases
 	$(BIN)/pytest -m 'not slow' $(ARGS)
 
@@ -47,7 +50,8 @@ slow: $(READY)  ## the long tests: crash campaign, whole sweeps, this README's c
 
 ci: check slow  ## everything
 
-bench: $(READY)  ## specsweep's own time per trial, as a share of the trial
+bench: $(READY)  ## specsweep's own time: between two servers over SSH, and as a share of a trial
+	$(BIN)/python -m tests.bench.restart_time
 	$(BIN)/python -m tests.bench.own_time $(ARGS)
 
 ui: $(READY)  ## MLflow's page on the sweep's database

@@ -9,7 +9,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from analysis import details, results, tables
+from analysis import details, restarts, results, tables
 from analysis.reading import Reading, read
 from sweeper.storage import StudyStore
 from sweeper.verdict import Simplicity
@@ -20,9 +20,12 @@ SECTIONS = (
     results.comparison,
     tables.ranked,
     tables.prompts,
+    restarts.accept_definitions,
+    restarts.proofs,
     details.costs,
     details.failures,
     details.surprises,
+    restarts.rewrites,
     details.command,
     details.provenance,
     details.raw_data,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from sweeper.errors import ConfigError
 from sweeper.samplers.distinct import Choose, Values
 from sweeper.samplers.encoding import OptunaValue, decode, distribution, encode, optuna_name
 from sweeper.space import grid, num_combinations, to_config, walk
@@ -13,6 +15,9 @@ from sweeper.spec import FlagValue, ServerConfig, SpaceSpec
 
 ENUMERABLE = 20_000
 """Spaces with more combinations than this are not enumerated; whether anything is left in them is then unknown."""
+
+
+_MAX_REASONS = 5
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,17 @@ class Candidates:
             if key is not None:
                 found.setdefault(key, values)
         return found
+
+    def require_any(self) -> None:
+        """Raises ConfigError, with the reasons, when not one configuration of a listed space is legal."""
+        if self.enumerated is None or self.enumerated:
+            return
+        reasons: Counter[str] = Counter()
+        for flags in grid(self.space):
+            reasons.update(set(self.violations(self.canonical(self.requested(flags)))))
+        count = num_combinations(self.space)
+        told = [f"{reason} ({times} of them)" for reason, times in reasons.most_common(_MAX_REASONS)]
+        raise ConfigError([f"space: none of the {count} combinations is legal: {reason}" for reason in told])
 
     def untried(self, tried: Collection[str]) -> list[Values]:
         """Untried, legal configurations as the study's values; empty also when they cannot be enumerated."""

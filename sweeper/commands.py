@@ -12,19 +12,22 @@ from rich.console import Console
 
 from launchers.base import Launcher
 from launchers.clock import SystemClock
+from launchers.group import GroupLauncher
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
+from launchers.ssh import SshShell, SshTarget
 from sweeper import config, tracking
 from sweeper.candidates import Candidates
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.facts import read_host_facts
+from sweeper.facts import all_values, read_host_facts, rendered
 from sweeper.fingerprint import fingerprint
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.result_table import result_table
+from sweeper.space import domain_values
 from sweeper.spec import HostSpec, ServerConfig, SweepSpec
 from sweeper.storage import StudyStore
 from sweeper.streams import lenient
@@ -45,7 +48,10 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
             study.require_same(fingerprint(spec, facts))
             before = study.progress(spec.budget)
             interrupts.say = view.notice
-            rig = Rig(spec, engine, launcher, clock, facts, view, interrupts)
+            workload = rendered(spec, engine, launcher, facts)
+            rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, workload)
+            for note in notes_on(spec, engine, facts):
+                view.notice(note)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
     if trials := study.trials():
@@ -91,12 +97,42 @@ def _identity(spec: SweepSpec) -> str:
     return str(store.fact("identity") or "")
 
 
+def notes_on(spec: SweepSpec, engine: Engine, facts: HostFacts) -> list[str]:
+    """What of the flags and variables of a sweep has no effect on this host, each told once."""
+    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
+    every = [base, *(base.with_flags({name: v}) for name, values in all_values(spec).items() for v in values)]
+    variables = {p.name: str((domain_values(p.domain) or ("",))[0]) for p in spec.space.parameters if p.is_env}
+    every.append(ServerConfig(flags=base.flags, env={**base.env, **variables}))
+    return list(dict.fromkeys(line for config in every for line in engine.without_effect(config, facts)))
+
+
 def make_launcher(host: HostSpec) -> Launcher:
-    """The launcher for a configured host."""
-    settings = HostSettings(
-        name=host.name, state_dir=host.state_dir, port_low=host.port_low, port_high=host.port_high
+    """The launcher for a configured host, or for all hosts of a server that spans several. Raises ConfigError."""
+    if host.ssh is None:
+        return HostLauncher(LocalShell(host.name), _settings(host, host.name))
+    destinations = [host.ssh.destination, *host.nodes]
+    launchers = []
+    for rank, destination in enumerate(destinations):
+        name = host.name if rank == 0 else f"{host.name}/{destination}"
+        try:
+            target = SshTarget(**{**host.ssh.model_dump(), "destination": destination})
+        except ValueError as error:
+            raise ConfigError([f"host.ssh: {error}"]) from error
+        launchers.append(HostLauncher(SshShell(target, name), _settings(host, name)))
+    return launchers[0] if len(launchers) == 1 else GroupLauncher(launchers)
+
+
+def _settings(host: HostSpec, name: str) -> HostSettings:
+    return HostSettings(
+        name=name,
+        state_dir=host.state_dir,
+        port_low=host.port_low,
+        port_high=host.port_high,
+        address=host.address,
+        gpus=host.gpus,
+        gpu_idle_mib=host.gpu_idle_mib,
+        gpu_wait_s=host.gpu_wait_s,
     )
-    return HostLauncher(LocalShell(host.name), settings)
 
 
 def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
@@ -109,6 +145,7 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
         lambda config: engine.canonical(config, facts),
         lambda config: engine.violations(config, facts),
     )
+    candidates.require_any()
     return Study(store, candidates, engine.baseline(base, facts), spec.study, spec.objective)
 
 

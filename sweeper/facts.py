@@ -1,28 +1,47 @@
-"""What is read from the host once, before the first launch: the engine's version and flags, and the model."""
+"""What is read from the host once, before the first launch: the engine's version and flags, models and GPUs."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 
 from launchers.base import CommandResult, Launcher
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.errors import ConfigError
-from sweeper.spec import ModelSpec, SweepSpec
+from sweeper.space import domain_values
+from sweeper.spec import FlagValue, ModelSpec, ServerConfig, SweepSpec, WorkloadSpec
 
-VERSION_TIMEOUT_S = 60.0
-HELP_TIMEOUT_S = 60.0
+VERSION_TIMEOUT_S = 180.0
+HELP_TIMEOUT_S = 180.0  # importing a large engine from a cold disk takes a while
 FINGERPRINT_TIMEOUT_S = 120.0
+READ_TIMEOUT_S = 30.0
+TEMPLATE_TIMEOUT_S = 300.0
+_MAX_FILE_BYTES = 1024 * 1024
 
 FINGERPRINT = r"""
 set -u
-if [ -d "$1" ]; then
-  cd -- "$1" || exit 3
-  { find . -type f -exec ls -ln {} + | awk '{print $5, $9}' | sort -k2; cat config.json 2>/dev/null; } | sha256sum
-elif [ -r "$1" ]; then
-  { wc -c < "$1"; head -c 1048576 -- "$1"; tail -c 1048576 -- "$1"; } | sha256sum
+model=$1
+case $model in
+  "~/"*) model=$HOME/${model#"~/"} ;;
+  */*/* | /* | ./* | ../*) ;;
+  */*) if [ ! -e "$model" ]; then # a name of the Hugging Face hub: what has been downloaded of it
+      hub=${HF_HUB_CACHE:-${HF_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/huggingface}/hub}
+      cache=$hub/models--${model%%/*}--${model#*/}
+      { read -r commit < "$cache/refs/main"; } 2>/dev/null || {
+        echo "not on this host, neither as a folder nor in $hub: download it first" >&2; exit 3; }
+      model=$cache/snapshots/$commit
+    fi ;;
+esac
+if [ -d "$model" ]; then
+  cd -- "$model" || exit 3
+  { find . -follow -type f -exec ls -lnL {} + | awk '{print $5, $9}' | sort -k2
+    cat config.json 2>/dev/null; } | sha256sum
+elif [ -r "$model" ]; then
+  { wc -c < "$model"; head -c 1048576 -- "$model"; tail -c 1048576 -- "$model"; } | sha256sum
 else
   echo "no such file or folder, or not readable" >&2; exit 3
 fi
+printf '%s\n' "$model"
 """
 """A large model cannot be hashed at every start. File: size, first and last MiB; folder: names and sizes."""
 
@@ -33,15 +52,56 @@ def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Host
     Raises ConfigError (each cause named), HostLost.
     """
     version = _engine_version(spec, engine, launcher)
-    if unknown := _unknown_flags(spec, engine, launcher):
+    known = _known_flags(spec, engine, launcher)
+    if unknown := _unknown_flags(spec, known):
         raise ConfigError(unknown)
-    path = _model_path(spec.model, launcher)
-    result = launcher.run(("/bin/sh", "-c", FINGERPRINT, "fingerprint", path), FINGERPRINT_TIMEOUT_S)
-    if result.exit_code != 0:
-        raise ConfigError([f"model.path: {path!r}: {_ending(launcher, result)}"])
+    path, fingerprint = _model(spec.model, launcher)
     return HostFacts(
-        engine_version=version, model_path=path, model_fingerprint=_text(result.stdout).split()[0][:16]
+        engine_version=version,
+        model_path=path,
+        model_fingerprint=fingerprint,
+        files={name: _file(name, launcher) for name in engine.host_files(all_values(spec), path)},
+        known_flags=known,
+        gpu_names=_gpu_names(launcher),
     )
+
+
+def all_values(spec: SweepSpec) -> Mapping[str, tuple[FlagValue, ...]]:
+    """Each flag of a sweep, fixed or searched, with all values that it may take (none for an interval)."""
+    values: dict[str, tuple[FlagValue, ...]] = {name: (value,) for name, value in spec.engine.flags.items()}
+    for parameter in spec.space.parameters:
+        if not parameter.is_env:
+            searched = tuple(domain_values(parameter.domain) or ())
+            values[parameter.name] = tuple(dict.fromkeys((*values.get(parameter.name, ()), *searched)))
+    return values
+
+
+def rendered(spec: SweepSpec, engine: Engine, launcher: Launcher, facts: HostFacts) -> WorkloadSpec:
+    """The workload with its prompts as they are sent: under the model's chat template, where we must apply it.
+
+    Raises ConfigError when the host cannot apply it.
+    """
+    workload = spec.workload
+    texts = [prompt.text for prompt in workload.prompts]
+    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
+    argv = engine.template_argv(spec.engine.command, base, facts.model_path, texts) if workload.chat else ()
+    if not argv:
+        return workload
+    result = launcher.run(argv, TEMPLATE_TIMEOUT_S)
+    hint = "workload.chat: the chat template cannot be applied (workload.chat=false sends the bare texts)"
+    if result.exit_code != 0:
+        raise ConfigError([f"{hint}: {_ending(launcher, result)}"])
+    try:
+        token_ids = engine.parse_template(_text(result.stdout))
+    except ValueError as error:
+        raise ConfigError([f"{hint}: {error}"]) from error
+    if len(token_ids) != len(texts):
+        raise ConfigError([f"{hint}: {len(token_ids)} answers to {len(texts)} prompts"])
+    prompts = (
+        prompt.model_copy(update={"token_ids": ids})
+        for prompt, ids in zip(workload.prompts, token_ids, strict=True)
+    )
+    return workload.model_copy(update={"prompts": tuple(prompts)})
 
 
 def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:
@@ -58,19 +118,20 @@ def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:
         ) from error
 
 
-def _unknown_flags(spec: SweepSpec, engine: Engine, launcher: Launcher) -> list[str]:
-    """A line for each flag that the server's own help does not list; none when there is no help to go by.
-
-    A server refuses a flag that it does not know: every launch of the sweep would fail.
-    """
+def _known_flags(spec: SweepSpec, engine: Engine, launcher: Launcher) -> frozenset[str]:
+    """The flags that the server's own help lists; none when there is no help to go by."""
     result = launcher.run(engine.help_argv(spec.engine.command), HELP_TIMEOUT_S)
-    known = engine.known_flags(_text(result.stdout + b"\n" + result.stderr)) if result.exit_code == 0 else None
-    if not known:
-        return []
+    if result.exit_code != 0:
+        return frozenset()
+    return engine.known_flags(_text(result.stdout + b"\n" + result.stderr))
+
+
+def _unknown_flags(spec: SweepSpec, known: frozenset[str]) -> list[str]:
+    """A line for each flag that the server does not have: it would refuse it, and every launch would fail."""
     asked = [("engine.flags", name) for name in spec.engine.flags]
     asked += [("space", parameter.name) for parameter in spec.space.parameters if not parameter.is_env]
     lines = []
-    for group, name in asked:
+    for group, name in asked if known else ():
         if (flag := name.replace("-", "_")) not in known:
             near = difflib.get_close_matches(flag, sorted(known), n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
@@ -78,14 +139,35 @@ def _unknown_flags(spec: SweepSpec, engine: Engine, launcher: Launcher) -> list[
     return lines
 
 
-def _model_path(model: ModelSpec, launcher: Launcher) -> str:
-    if not model.prepare:
-        return model.path
+def _model(model: ModelSpec, launcher: Launcher) -> tuple[str, str]:
+    """The model's path on the host and its fingerprint."""
+    path = _prepared(model, launcher) if model.prepare else model.path
+    result = launcher.run(("/bin/sh", "-c", FINGERPRINT, "fingerprint", path), FINGERPRINT_TIMEOUT_S)
+    lines = _text(result.stdout).strip().splitlines()
+    if result.exit_code != 0 or len(lines) != 2:
+        raise ConfigError([f"model.path: {path!r}: {_ending(launcher, result)}"])
+    return lines[1], lines[0].split()[0][:16]
+
+
+def _prepared(model: ModelSpec, launcher: Launcher) -> str:
     result = launcher.run(model.prepare, model.prepare_timeout_s)
     lines = _text(result.stdout).strip().splitlines()
     if result.exit_code != 0 or not lines:
         raise ConfigError([f"model.prepare: {' '.join(model.prepare)!r} failed: {_ending(launcher, result)}"])
     return lines[-1].strip()
+
+
+def _file(path: str, launcher: Launcher) -> str | None:
+    """The text of a small file on the host; None when it cannot be read."""
+    result = launcher.run(("head", "-c", str(_MAX_FILE_BYTES), path), READ_TIMEOUT_S)
+    return _text(result.stdout) if result.exit_code == 0 else None
+
+
+def _gpu_names(launcher: Launcher) -> tuple[str, ...]:
+    """The GPUs' names; empty where nvidia-smi is not to be had."""
+    argv = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+    result = launcher.run(argv, READ_TIMEOUT_S)
+    return tuple(_text(result.stdout).strip().splitlines()) if result.exit_code == 0 else ()
 
 
 def _text(raw: bytes) -> str:

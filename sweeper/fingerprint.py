@@ -29,6 +29,8 @@ def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
         "host.name": spec.host.name,
         "model.name": spec.model.name,
         "model.content": facts.model_fingerprint,
+        **{f"host.files.{path}": digest(text)[:16] for path, text in sorted(facts.files.items())},
+        **({"host.gpus": ", ".join(facts.gpu_names)} if facts.gpu_names else {}),
         "objective": spec.objective,
         **{f"space.{_name(p)}": _domain(p) for p in spec.space.parameters},
         "workload.prompts": f"{len(workload.prompts)} prompts, sha256 {prompts[:12]}",

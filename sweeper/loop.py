@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from sweeper.errors import SweepAborted, SweepInterrupted
+from sweeper.errors import FailureKind, SweepAborted, SweepInterrupted
+from sweeper.plan import start_limit_s
 from sweeper.policy import POLICY, Fault
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.spec import LimitsSpec
@@ -26,13 +28,13 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
     Raises SweepAborted (a person must mend something), StopFailed, SweepInterrupted.
     """
     budget = rig.spec.budget
-    for server_id in rig.launcher.stop_leftovers(rig.spec.limits.stop_grace_s):
-        rig.view.notice(f"stopped server {server_id}, which an earlier process had left")
+    stop_leftovers(rig)
     for note in study.reconcile():
         rig.view.notice(note)
     rig.view.sweep_started(study.name, study.progress(budget), study.baseline)
     sync(tracker, study, rig)
     breaker = Breaker(rig.spec.limits)
+    rig = replace(rig, start_limit_s=start_limit_s(study.trials(), rig.spec.limits.start_s))
     while not rig.interrupts.finish_requested and (proposal := study.ask(budget)) is not None:
         rig.view.launch_started(proposal, study.progress(budget))
         try:
@@ -41,12 +43,26 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
             study.release(proposal)
             raise
         study.tell(proposal, record)
+        rig = after_launch(rig, study, record)
         rig.view.launch_ended(record, study.progress(budget))
         sync(tracker, study, rig)
         breaker.check(record)
     verdict = study.verdict(rig.engine.simplicity)
     sync(tracker, study, rig, deadline_s=FINAL_SYNC_S)
     return verdict
+
+
+def stop_leftovers(rig: Rig) -> None:
+    """Stop what our own records prove is ours. Raises StopFailed."""
+    for server_id in rig.launcher.stop_leftovers(rig.spec.limits.stop_grace_s):
+        rig.view.notice(f"stopped server {server_id}, which an earlier process had left")
+
+
+def after_launch(rig: Rig, study: Study, record: LaunchRecord) -> Rig:
+    """Clean a dirty host of what is ours before the next try, and learn how long a start takes."""
+    if record.failure is not None and record.failure.kind in (FailureKind.HOST_DIRTY, FailureKind.HOST_LOST):
+        stop_leftovers(rig)
+    return replace(rig, start_limit_s=start_limit_s(study.trials(), rig.spec.limits.start_s))
 
 
 def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = None) -> None:

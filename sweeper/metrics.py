@@ -82,6 +82,7 @@ _ROWS = (
     Metric("num_output_tokens", "output tokens", "tok", "output tokens of all measured requests", digits=0),
     Metric("num_drafted_tokens", "drafted", "tok", "draft tokens that were verified", digits=0),
     Metric("num_accepted_tokens", "accepted", "tok", "draft tokens that were kept", digits=0),
+    Metric("num_verify_steps", "verify steps", "", "decode steps in which drafts were verified", digits=0),
     Metric("num_requests", "requests", "", "measured requests", digits=0),
     Metric("repeat_spread_pct", "spread", "%", "(highest - lowest) / mean of the repeats' throughput", digits=1),
     Metric("speedup", "vs baseline", "x", "throughput over the baseline's", better="higher", digits=3),

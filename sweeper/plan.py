@@ -125,3 +125,14 @@ def progress(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, 
 
 def _all_confirmations(budget: BudgetSpec) -> int:
     return budget.confirm_launches * (budget.finalists + 1)
+
+
+def start_limit_s(trials: Sequence[TrialRecord], configured_s: float) -> float:
+    """How long a start may take: `configured_s` until three have been seen, then what they have taught.
+
+    That is twice the longest so far and two minutes (another attention backend may compile its kernels first),
+    never more than `configured_s`.
+    """
+    launches = [launch for trial in trials for launch in trial.measured]
+    starts = [launch.metrics["start_s"] for launch in launches if "start_s" in launch.metrics]
+    return min(configured_s, 2 * max(starts) + 120) if len(starts) >= 3 else configured_s

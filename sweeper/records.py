@@ -58,13 +58,15 @@ class RequestResult(Record):
     """One measured (or warm-up) request. A value that was not measured is absent (None).
 
     Times in milliseconds from the moment the connection stands; `ttft_ms` ends with the first chunk that
-    holds text. `repeat` counts the passes over the prompts from 0; warm-ups have -1. `num_verify_steps` counts the
-    decode steps in which drafts were verified.
+    holds text. `repeat` counts the passes over the prompts from 0; warm-ups have -1. `num_tries`: above 1
+    when the way to the host broke meanwhile. `num_verify_steps` counts the
+    decode steps in which drafts were verified; `accept_histogram[n]` those of them that accepted n drafts.
     """
 
     prompt_id: str
     prompt_class: str
     repeat: int
+    num_tries: int = 1
     sent_at: AwareDatetime
     e2e_latency_ms: float
     ttft_ms: float | None = None
@@ -74,12 +76,14 @@ class RequestResult(Record):
     num_accepted_tokens: int | None = None
     num_verify_steps: int | None = None
     server_decode_ms: float | None = None
+    accept_histogram: tuple[int, ...] = ()
+    accept_source: str = ""
     finish_reason: str = ""
     output_sha256: str = ""
 
 
 class PhaseTime(Record):
-    """How long one phase of a launch took: start, warmup, benchmark, stop."""
+    """How long one phase of a launch took: check, start (inside it launch and `start: NAME`), warmup, ..., stop."""
 
     name: str
     duration_s: float
@@ -93,12 +97,40 @@ class Failure(Record):
     evidence: tuple[str, ...] = ()
 
 
+class Proof(Record):
+    """What shows that a launch measured its own server, started on a clean host and gone afterwards.
+
+    A value that was not seen (yet) is absent. GPU memory in MiB, one number per watched GPU; empty without
+    nvidia-smi. `exit_code` is what the supervisor wrote down; a server that kills itself has 137.
+    """
+
+    gpu_mib_before: tuple[int, ...] = ()
+    port_free_before: bool | None = None
+    nonce: str = ""
+    model_path: str = ""
+    port_owned: bool | None = None
+    num_probe_tokens: int | None = None
+    stop_signals: tuple[str, ...] = ()
+    num_stopped: int | None = None
+    exit_code: int | None = None
+    port_free_after: bool | None = None
+    gpu_mib_after: tuple[int, ...] = ()
+    not_clean_after: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was proved, from the clean host before to the clean host after."""
+        seen = (self.port_free_before, self.port_owned, self.port_free_after, self.num_probe_tokens)
+        return all(seen) and not self.not_clean_after
+
+
 class Measurement(Record):
     """What the benchmark saw: raw requests, and the numbers drawn from them.
 
     `repeat_throughputs`: output tokens per second of each pass over the prompts, in order.
     `prompt_throughputs`: prompt id to output tokens per second over all repeats.
     `accepted_per_position`: for draft position 0, 1, ... how many drafts were accepted there.
+    `accept_definition`: which of the server's figures accept_length is drawn from.
     """
 
     requests: tuple[RequestResult, ...]
@@ -107,6 +139,7 @@ class Measurement(Record):
     repeat_throughputs: tuple[float, ...]
     prompt_throughputs: Mapping[str, float]
     accepted_per_position: tuple[int, ...] = ()
+    accept_definition: str = ""
 
 
 class LaunchRecord(Record):
@@ -129,6 +162,8 @@ class LaunchRecord(Record):
     repeat_throughputs: tuple[float, ...] = ()
     prompt_throughputs: Mapping[str, float] = {}
     accepted_per_position: tuple[int, ...] = ()
+    accept_definition: str = ""
+    proof: Proof = Proof()
     failure: Failure | None = None
     provenance: Mapping[str, str] = {}
 

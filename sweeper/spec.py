@@ -142,14 +142,44 @@ class EngineSpec(Frozen):
     env: Mapping[str, str] = {}
 
 
-class HostSpec(Frozen):
-    """Where the server runs. `port_low`..`port_high`: the first free port in it is used."""
+class SshSpec(Frozen):
+    """How a host is reached over SSH. What is empty (or 0) is left to `config_file` and to SSH's own defaults.
 
-    name: str
-    kind: Literal["local"] = "local"
+    `reconnect_s`: how long a broken connection is tried again before the host counts as lost.
+    """
+
+    destination: str = Field(min_length=1)
+    user: str = ""
+    port: int = Field(default=0, ge=0, lt=65536)
+    identity_file: str = ""
+    config_file: str = "~/.ssh/config"
+    known_hosts: str = "~/.ssh/known_hosts"
+    password_env: str = "SPECSWEEP_SSH_PASSWORD"
+    connect_timeout_s: float = Field(default=10, gt=0, le=_MAX_SECONDS)
+    reconnect_s: float = Field(default=300, ge=0, le=_MAX_SECONDS)
+
+
+class HostSpec(Frozen):
+    """Where the server runs. `port_low`..`port_high`: the first free port in it is used.
+
+    `address`: where the server is reached over HTTP; empty: through the SSH connection, with no open port.
+    `nodes`: destinations of the further hosts of a server that spans several, in the order of their ranks;
+    `node_address`: the first host's HOST:PORT as they reach it. `gpus`: the indices to use; empty: all. A GPU
+    with at most `gpu_idle_mib` in use is idle; a server's memory may take `gpu_wait_s` to come back.
+    """
+
+    name: str = Field(min_length=1)
+    kind: Literal["local", "ssh"] = "local"
+    ssh: SshSpec | None = None
     state_dir: str
     port_low: int = Field(gt=0, lt=65536)
     port_high: int = Field(gt=0, lt=65536)
+    address: str = ""
+    nodes: tuple[str, ...] = ()
+    node_address: str = ""
+    gpus: tuple[Annotated[int, Field(ge=0, lt=1024)], ...] = ()
+    gpu_idle_mib: int = Field(default=1024, ge=0, le=_MAX_COUNT)
+    gpu_wait_s: float = Field(default=60, ge=0, le=_MAX_SECONDS)
 
     @field_validator("state_dir")
     @classmethod
@@ -159,6 +189,23 @@ class HostSpec(Frozen):
                 "should begin with / or ~/: it is a folder on the host, wherever specsweep is started"
             )
         return state_dir
+
+    @field_validator("gpus")
+    @classmethod
+    def _each_once(cls, gpus: tuple[int, ...]) -> tuple[int, ...]:
+        _once(gpus)
+        return gpus
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        if (self.kind == "ssh") != (self.ssh is not None):
+            wrong = "needs ssh.destination" if self.kind == "ssh" else "has no use for ssh: host.kind=ssh"
+            raise ValueError(f"kind {self.kind} {wrong}")
+        if self.nodes and self.kind != "ssh":
+            raise ValueError("further nodes are reached over SSH: host.kind=ssh")
+        if self.nodes and not self.node_address:
+            raise ValueError("nodes needs node_address, the first host's HOST:PORT as the others reach it")
+        return self
 
     @field_validator("port_high")
     @classmethod

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from launchers.base import Launcher
+from launchers.base import Launcher, LaunchSpec
 from launchers.clock import Clock
 from sweeper.benchmark import measure
 from sweeper.engines.base import Engine, HostFacts, Placement
 from sweeper.errors import FailureKind, TrialError
 from sweeper.interrupts import Interrupts
+from sweeper.launch_trace import LaunchTrace, ServerRig
 from sweeper.live import View
+from sweeper.metrics import METRICS
 from sweeper.records import Failure, LaunchRecord, Measurement, PhaseTime, Proposal, RequestResult
-from sweeper.server import LaunchTrace, ServerRig, new_nonce, pick_port, running_server
-from sweeper.spec import FlagValue, SweepSpec
+from sweeper.server import new_nonce, pick_port, running_server
+from sweeper.spec import FlagValue, SweepSpec, WorkloadSpec
+
+_PROBE_TOKENS = 8
 
 Save = Callable[[LaunchRecord, Mapping[str, bytes]], LaunchRecord]
 
 
 @dataclass(frozen=True)
 class Rig:
-    """Everything with a side effect that a sweep works with, and the facts about it."""
+    """Everything with a side effect that a sweep works with, and the facts about it.
+
+    `workload` is the specification's, its prompts as they are sent. `start_limit_s`: what earlier starts have
+    taught; None: what the specification says.
+    """
 
     spec: SweepSpec
     engine: Engine
@@ -32,17 +40,23 @@ class Rig:
     facts: HostFacts
     view: View
     interrupts: Interrupts
+    workload: WorkloadSpec
+    start_limit_s: float | None = None
 
     @property
     def server(self) -> ServerRig:
         """What starting and stopping a server needs."""
+        limits = self.spec.limits
+        if self.start_limit_s is not None:
+            limits = limits.model_copy(update={"start_s": self.start_limit_s})
         return ServerRig(
             engine=self.engine,
             launcher=self.launcher,
             clock=self.clock,
-            limits=self.spec.limits,
+            limits=limits,
             model_path=self.facts.model_path,
             shielded=self.interrupts.shielded,
+            probe=self.engine.request(self.workload.prompts[0], self.workload, _PROBE_TOKENS),
         )
 
 
@@ -56,11 +70,11 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
     if reasons := rig.engine.violations(proposal.canonical, rig.facts):
         return save(launch.failed(TrialError(FailureKind.ILLEGAL, "; ".join(reasons))), {})
     try:
-        spec = rig.engine.launch_spec(proposal.canonical, _placement(rig))
+        spec = _launch_spec(proposal, rig)
         launch.argv = spec.argv
-        with running_server(spec, rig.server, launch.trace, rig.view.phase) as url:
+        with running_server(spec, rig.server, launch.trace, rig.view.phase) as target:
             rig.view.phase("measuring")
-            measurement = measure(url, rig.spec.workload, rig.engine, rig.clock, rig.view.request_done)
+            measurement = measure(target, rig.workload, rig.engine, rig.clock, rig.view.request_done)
             require_score(proposal, measurement, rig)
             record = save(launch.complete(measurement), launch.artifacts(measurement.requests))
     except TrialError as error:
@@ -71,13 +85,12 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
 def require_score(proposal: Proposal, measurement: Measurement, rig: Rig) -> None:
     """Raises TrialError when what was measured is no score.
 
-    SILENT_BYPASS: speculation was asked for and nothing was ever drafted. A server that silently serves without
-    speculation would otherwise look like a slow setting of it. BENCHMARK_FAILED: the objective is missing.
+    SILENT_BYPASS: speculation was asked for and is not in force. A server that silently serves without it would
+    otherwise look like a slow setting of it. BENCHMARK_FAILED: the objective is missing.
     """
     count = len(measurement.requests)
-    if rig.engine.is_speculative(proposal.canonical) and measurement.metrics.get("num_drafted_tokens") == 0:
-        message = f"speculation was asked for, but not one token was drafted in {count} requests"
-        raise TrialError(FailureKind.SILENT_BYPASS, message)
+    if reason := rig.engine.bypass(proposal.canonical, measurement.metrics):
+        raise TrialError(FailureKind.SILENT_BYPASS, f"{reason} in {count} requests")
     if rig.spec.objective not in measurement.metrics:
         message = f"{rig.spec.objective} could not be measured in {count} requests"
         raise TrialError(FailureKind.BENCHMARK_FAILED, message)
@@ -100,23 +113,28 @@ class _Launch:
             for name in ("warmup", "benchmark")
             if f"{name}_s" in measurement.metrics
         ]
-        return self._record().model_copy(
+        record = self._record()
+        shown = self._rig.engine.running_mistakes(self._proposal.canonical, self.trace.reading.text())
+        return record.model_copy(
             update={
+                "surprises": (*record.surprises, *shown),
                 "phases": (*self.trace.phases, *inside),
                 "metrics": {**measurement.metrics, **_phase_metrics(self.trace.phases)},
                 "repeat_throughputs": measurement.repeat_throughputs,
                 "prompt_throughputs": measurement.prompt_throughputs,
                 "accepted_per_position": measurement.accepted_per_position,
+                "accept_definition": measurement.accept_definition,
             }
         )
 
     def stopped(self, record: LaunchRecord) -> LaunchRecord:
-        """The same record once the server is gone: with the time its stop took."""
+        """The same record once the server is gone: with the time its stop took, and the whole proof."""
         return record.model_copy(
             update={
                 "phases": (*record.phases, *(phase for phase in self.trace.phases if phase.name == "stop")),
                 "metrics": {**record.metrics, **_phase_metrics(self.trace.phases)},
                 "ended_at": self._rig.clock.now(),
+                "proof": self.trace.proof,
             }
         )
 
@@ -149,6 +167,7 @@ class _Launch:
             started_at=self._started_at,
             ended_at=rig.clock.now(),
             phases=tuple(trace.phases),
+            proof=trace.proof,
             provenance=provenance(rig),
         )
 
@@ -175,14 +194,25 @@ def provenance(rig: Rig) -> dict[str, str]:
     }
 
 
-def _placement(rig: Rig) -> Placement:
-    return Placement(
+def _launch_spec(proposal: Proposal, rig: Rig) -> LaunchSpec:
+    """The engine's command line at a free port; with the GPUs of the host, if only some are to be used."""
+    host = rig.spec.host
+    placement = Placement(
         command=rig.spec.engine.command,
         model_path=rig.facts.model_path,
         port=pick_port(rig.launcher),
         nonce=new_nonce(),
+        bind=host.address or "127.0.0.1",
+        num_nodes=1 + len(host.nodes),
+        node_address=host.node_address,
     )
+    spec = rig.engine.launch_spec(proposal.canonical, placement)
+    if not host.gpus:
+        return spec
+    visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, host.gpus))}
+    others = tuple(replace(other, env={**visible, **other.env}) for other in spec.others)
+    return replace(spec, env={**visible, **spec.env}, others=others)
 
 
 def _phase_metrics(phases: list[PhaseTime]) -> dict[str, float]:
-    return {f"{phase.name}_s": phase.duration_s for phase in phases}
+    return {f"{phase.name}_s": phase.duration_s for phase in phases if f"{phase.name}_s" in METRICS}

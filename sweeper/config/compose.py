@@ -36,8 +36,12 @@ from sweeper.spec import SweepSpec
 _LIBRARY_ERRORS = (HydraException, OmegaConfBaseException, OSError, ValueError, TypeError, RecursionError)
 """What Hydra and OmegaConf raise at files and values that make no sense (tried: tests/config)."""
 
-_HOME_PATHS = (("study", "dir"), ("host", "state_dir"), ("model", "path"))
-"""Where a leading ~ means the home directory: no shell expands it behind an equals sign."""
+_HOME_PATHS = (("study", "dir"),)
+_HOST_PATHS = (("host", "state_dir"), ("model", "path"))
+"""Where a leading ~ means the home directory: no shell expands it behind an equals sign.
+
+The paths of a host that is not this machine are expanded there.
+"""
 
 
 @dataclass(frozen=True)
@@ -243,7 +247,9 @@ def _plain(value: object, path: str, told: dict[str, str]) -> object:
 
 def _expand_home(config: DictConfig) -> None:
     raw: Any = OmegaConf.to_container(config, resolve=False)
-    for group, name in _HOME_PATHS:
+    host = raw.get("host")
+    is_local = not isinstance(host, dict) or host.get("kind") != "ssh"
+    for group, name in (*_HOME_PATHS, *(_HOST_PATHS if is_local else ())):
         value = raw[group].get(name) if isinstance(raw.get(group), dict) else None
         if isinstance(value, str) and value.startswith("~/"):
             config[group][name] = str(Path(value).expanduser())

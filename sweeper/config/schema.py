@@ -42,6 +42,7 @@ def to_spec(
     built = build_space(_mapping(data.get("space")), space_before, flags, read)
     space = built.mistakes if isinstance(data.get("space"), Mapping) else []
     mistakes = [*told.values(), *space, *_engine_mistakes(engine.get("name"), flags, built)]
+    mistakes += _env_value_mistakes(engine.get("name"), _mapping(engine.get("env")), built)
     mistakes += [*_objective_mistakes(data.get("objective")), *_env_mistakes(data)]
     mistakes += place_mistakes(_mapping(data.get("study")), _mapping(data.get("tracking")))
     try:
@@ -114,7 +115,19 @@ def _engine_mistakes(name: object, flags: Mapping[str, FlagValue], built: BuiltS
             in_space[flag] = (*in_space.get(flag, ()), *asked)
     fixed = check({flag: (value,) for flag, value in flags.items()})
     lines = [*(f"engine.flags.{line}" for line in fixed), *(f"space.{line}" for line in check(in_space))]
+    lines += engine.config_mistakes({**flags, **built.fixed}, searched)
     return lines + [_real_mistake(flag, domain) for flag, domain in reals.items()]
+
+
+def _env_value_mistakes(name: object, engine_env: Mapping[str, object], built: BuiltSpace) -> list[str]:
+    """Values of environment variables that the engine knows to be wrong."""
+    if not isinstance(name, str) or name not in ENGINE_NAMES:
+        return []
+    check = engine_for(name).env_mistakes
+    searched = {p.name: tuple(map(str, _samples(p.domain))) for p in built.parameters.values() if p.is_env}
+    in_space = {**{name: (str(value),) for name, value in built.fixed_env.items()}, **searched}
+    fixed = check({name: (str(value),) for name, value in engine_env.items()})
+    return [*(f"engine.env.{line}" for line in fixed), *(f"space.env.{line}" for line in check(in_space))]
 
 
 def _real_mistake(flag: str, domain: Interval) -> str:

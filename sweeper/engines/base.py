@@ -50,6 +50,7 @@ class Generation:
 
     `ttft_ms` is the time to the first chunk that holds text; `server_decode_ms` the server's own figure
     for all output tokens after the first. `accept_histogram[n]`: verify steps that accepted n drafts.
+    `accept_source`: which of the server's figures the accepted drafts are drawn from.
     """
 
     text: str
@@ -62,19 +63,22 @@ class Generation:
     accept_histogram: tuple[int, ...] = ()
     server_decode_ms: float | None = None
     finish_reason: str = ""
+    accept_source: str = ""
 
 
 @dataclass(frozen=True)
 class Placement:
     """What a launch is given besides its configuration. `nonce`: a word the server must repeat.
 
-    `num_nodes`: how many hosts the server spans; `node_address`: the first one's address, as the others reach it.
+    `bind`: the address to listen at. `num_nodes`: how many hosts the server spans; `node_address`: the first
+    one's HOST:PORT, as the others reach it.
     """
 
     command: tuple[str, ...]
     model_path: str
     port: int
     nonce: str
+    bind: str = "127.0.0.1"
     num_nodes: int = 1
     node_address: str = ""
 
@@ -122,6 +126,9 @@ class Engine(Protocol):
 
         Each line starts with the flag's name, then says the value and what would be right.
         """
+
+    def env_mistakes(self, env: Mapping[str, Sequence[str]]) -> list[str]:
+        """The same for environment variables: `env` maps each to all values it may take."""
 
     def takes_whole_numbers(self, flag: str) -> bool:
         """Whether `flag` is known to take whole numbers only: an interval of real ones makes no sense for it."""
@@ -173,6 +180,9 @@ class Engine(Protocol):
 
     def readiness(self, log: str) -> str:
         """The phase of the start that the log shows (`starting`, `loading weights`, `ready`, ...)."""
+
+    def fatal_sign(self, log: str) -> str:
+        """A line after which the server will never answer again, though its process may live on; else empty."""
 
     def identity(self, info: Mapping[str, Any]) -> Identity:
         """Who answers, from the JSON at `info_path`. Raises ValueError when it cannot be told."""

@@ -73,6 +73,10 @@ class LlamaCpp:
         """Names that the server does not know (any more), and values that it refuses, crashes on or ignores."""
         return [line for name, values in flags.items() for line in value_mistakes(name, values)]
 
+    def env_mistakes(self, env: Mapping[str, Sequence[str]]) -> list[str]:
+        """None: no variable's values are known to be wrong."""
+        return []
+
     def takes_whole_numbers(self, flag: str) -> bool:
         """Whether the table says so; nothing is known of a flag outside it."""
         return flag in NUMBERS and NUMBERS[flag].kind is int
@@ -138,7 +142,7 @@ class LlamaCpp:
     def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
         """The command line. The nonce is the model's alias, which /props repeats."""
         argv = [*placement.command, "--model", placement.model_path, "--alias", placement.nonce]
-        argv += ["--host", "127.0.0.1", "--port", str(placement.port), "--metrics"]
+        argv += ["--host", placement.bind, "--port", str(placement.port), "--metrics"]
         for name, value in config.flags.items():
             if value is not False:
                 argv.append(f"--{name.replace('_', '-')}")
@@ -150,6 +154,10 @@ class LlamaCpp:
     def readiness(self, log: str) -> str:
         """The phase of the start. Ready is told by the server's health alone; the log names the way there."""
         return next((phase for pattern, phase in _PHASES if pattern.search(log)), "starting")
+
+    def fatal_sign(self, log: str) -> str:
+        """None: this server is one process, and its end is its end."""
+        return ""
 
     def identity(self, info: Mapping[str, Any]) -> Identity:
         """Alias and model path from /props. Raises ValueError when one is missing."""

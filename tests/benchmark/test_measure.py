@@ -8,10 +8,13 @@ import pytest
 
 from launchers.clock import SystemClock
 from sweeper.benchmark import WARMUP_REPEAT, measure
+from sweeper.engines.base import HttpRequest
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.errors import FailureKind, TrialError
+from sweeper.http import Target
 from sweeper.records import Measurement, RequestResult
 from sweeper.spec import Prompt, WorkloadSpec
+from tests.fakes import FakeClock
 from tests.server import fake_llama as fake
 from tests.server.fake_llama import FakeLlama
 
@@ -39,7 +42,7 @@ def workload(*, prompts: int = 2, repeats: int = 2, warmup: int = 1, timeout_s: 
 
 
 def run(server: FakeLlama, wanted: WorkloadSpec | None = None) -> Measurement:
-    return measure(server.url, wanted or workload(), LlamaCpp(), SystemClock(), lambda *_: None)
+    return measure(Target(server.url), wanted or workload(), LlamaCpp(), SystemClock(), lambda *_: None)
 
 
 def failure(server: FakeLlama, wanted: WorkloadSpec | None = None) -> TrialError:
@@ -75,7 +78,7 @@ def test_progress_is_told_after_each_request(server: FakeLlama) -> None:
     def on_request(result: RequestResult, done: int, total: int) -> None:
         told.append((result.repeat, done, total))
 
-    measure(server.url, workload(repeats=1), LlamaCpp(), SystemClock(), on_request)
+    measure(Target(server.url), workload(repeats=1), LlamaCpp(), SystemClock(), on_request)
     assert told == [(WARMUP_REPEAT, 1, 3), (0, 2, 3), (0, 3, 3)]
 
 
@@ -190,7 +193,7 @@ def test_server_that_is_not_there_is_a_failed_benchmark(server: FakeLlama) -> No
     server.shutdown()
     server.server_close()
     with pytest.raises(TrialError, match="Connection refused") as caught:
-        measure(url, workload(), LlamaCpp(), SystemClock(), lambda *_: None)
+        measure(Target(url), workload(), LlamaCpp(), SystemClock(), lambda *_: None)
     assert caught.value.kind is FailureKind.BENCHMARK_FAILED
 
 
@@ -206,3 +209,78 @@ def test_request_asks_for_what_the_workload_says(server: FakeLlama) -> None:
     run(server, workload(prompts=1, repeats=1, warmup=0))
     (body,) = server.posts
     assert (body["max_tokens"], body["stream"], body["cache_prompt"]) == (8, True, False)
+
+
+# The way to the server breaks, and the server goes silent.
+
+
+def test_a_request_that_broke_with_the_way_to_the_host_is_sent_again(server: FakeLlama) -> None:
+    server.answers[CHAT] = fake.in_turn(fake.chat("a"), fake.drop, fake.chat("a"))
+    asked: list[str] = []
+
+    def mended() -> bool:
+        asked.append("mended")
+        return True
+
+    target = Target(server.url, mended=mended)
+    measured = measure(
+        target, workload(prompts=1, repeats=2, warmup=0), LlamaCpp(), SystemClock(), lambda *_: None
+    )
+    assert [request.num_tries for request in measured.requests] == [1, 2]
+    assert asked == ["mended"]
+
+
+def test_a_request_that_broke_with_the_server_is_not_sent_again(server: FakeLlama) -> None:
+    server.answers[CHAT] = fake.drop
+    assert failure(server).kind is FailureKind.BENCHMARK_FAILED
+    assert server.paths.count(CHAT) == 1
+
+
+def test_a_way_that_breaks_each_time_is_given_up(server: FakeLlama) -> None:
+    server.answers[CHAT] = fake.drop
+    target = Target(server.url, mended=lambda: True)
+    with pytest.raises(TrialError):
+        measure(target, workload(warmup=0), LlamaCpp(), SystemClock(), lambda *_: None)
+    assert server.paths.count(CHAT) == 3
+
+
+def test_a_silent_server_is_asked_after_and_its_trouble_ends_the_wait(server: FakeLlama) -> None:
+    server.answers[CHAT] = fake.hang
+    target = Target(server.url, trouble=lambda: "the scheduler is dead")
+    with pytest.raises(TrialError, match="the scheduler is dead") as caught:
+        measure(target, workload(timeout_s=60), LlamaCpp(), SystemClock(), lambda *_: None)
+    assert caught.value.kind is FailureKind.BENCHMARK_FAILED
+
+
+def test_a_server_that_speaks_is_never_asked_after(server: FakeLlama) -> None:
+    asked: list[str] = []
+
+    def trouble() -> str:
+        asked.append("?")
+        return "gone"
+
+    target = Target(server.url, trouble=trouble)
+    measure(target, workload(), LlamaCpp(), SystemClock(), lambda *_: None)
+    assert asked == []
+
+
+class Flushing(LlamaCpp):
+    """The same engine, with caches that want emptying."""
+
+    def flush(self) -> HttpRequest | None:
+        return HttpRequest("POST", "/flush", {})
+
+
+def test_caches_are_emptied_before_each_pass_and_a_busy_server_is_asked_again(server: FakeLlama) -> None:
+    server.answers["/flush"] = fake.in_turn(fake.status(400), fake.status(200))
+    wanted = workload(prompts=2, repeats=2, warmup=1)
+    measure(Target(server.url), wanted, Flushing(), SystemClock(), lambda *_: None)
+    spoken = [path for path in server.paths if path != "/metrics"]
+    assert spoken == [CHAT, "/flush", "/flush", CHAT, CHAT, "/flush", CHAT, CHAT]
+
+
+def test_caches_that_cannot_be_emptied_end_the_launch(server: FakeLlama) -> None:
+    server.answers["/flush"] = fake.status(400, "busy for ever")
+    with pytest.raises(TrialError, match="caches could not be emptied") as caught:
+        measure(Target(server.url), workload(), Flushing(), FakeClock(), lambda *_: None)
+    assert caught.value.kind is FailureKind.BENCHMARK_FAILED

@@ -48,7 +48,7 @@ class _Scripted(FakeLauncher):
             return CommandResult(0, b"", b"version: 1234 (abcdef)\n")
         if argv[-1] == "--help":
             return self.answers.help
-        return CommandResult(0, b"0123456789abcdef0123  -\n", b"")
+        return CommandResult(0, b"0123456789abcdef0123  -\n/m.gguf\n", b"")
 
 
 def mistakes(answers: Answers, *overrides: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,9 +101,9 @@ def make_rig(tmp_path: Path, view: RecordingView, trials: int = 6) -> Rig:
         tracking=TrackingSpec(uri="", artifact_location="", sync_s=1.0),
         objective="output_throughput",
     )  # fmt: skip
-    return Rig(
-        spec, engine_for("llamacpp"), IdleLauncher(), FakeClock(), HostFacts(), view, Interrupts(view.notice)
-    )
+    launcher, interrupts = IdleLauncher(), Interrupts(view.notice)
+    engine, clock = engine_for("llamacpp"), FakeClock()
+    return Rig(spec, engine, launcher, clock, HostFacts(), view, interrupts, spec.workload)
 
 
 def sweep(
@@ -225,3 +226,33 @@ def test_what_is_told_to_the_study_is_what_was_recorded(tmp_path: Path) -> None:
     values: Mapping[int, float | None] = {t.number: t.value for t in study.store.optuna.get_trials()}
     recorded = {t.number: t.launches[0].metrics["output_throughput"] for t in study.trials()}
     assert values == recorded
+
+
+def test_a_dirty_host_is_cleaned_of_what_is_ours_before_the_next_try(tmp_path: Path) -> None:
+    view = RecordingView()
+    dirty_once = iter([True])
+
+    def launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
+        if proposal.trial_number == 1 and next(dirty_once, False):
+            return save(record_of(proposal, None, FailureKind.HOST_DIRTY), {})
+        return measured(proposal, rig, save)
+
+    sweep(tmp_path, launch, view)
+    stopped = "stopped server server-of-yesterday, which an earlier process had left"
+    assert view.notices.count(stopped) == 2, "at the start, and before trial 1 is tried again"
+    assert [p.trial_number for p in view.launches][:3] == [0, 1, 1]
+
+
+def test_starts_that_were_seen_teach_how_long_the_next_may_take(tmp_path: Path) -> None:
+    limits: list[float | None] = []
+
+    def launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
+        limits.append(rig.start_limit_s)
+        record = record_of(proposal, speed(proposal.canonical))
+        return save(record.model_copy(update={"metrics": {**record.metrics, "start_s": 0.25}}), {})
+
+    rig = make_rig(tmp_path, RecordingView())
+    roomy = rig.spec.limits.model_copy(update={"start_s": 1800.0})
+    rig = replace(rig, spec=rig.spec.model_copy(update={"limits": roomy}))
+    run_sweep(rig, open_study(tmp_path), Tracker(rig.spec.tracking, rig.clock), launch)
+    assert limits[:4] == [1800, 1800, 1800, 120.5]

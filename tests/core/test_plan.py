@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from sweeper.errors import FailureKind
-from sweeper.plan import Step, confirmations, finalists, next_step, progress
+from sweeper.plan import Step, confirmations, finalists, next_step, progress, start_limit_s
 from sweeper.policy import POLICY, Fault
-from sweeper.records import Purpose, TrialState
+from sweeper.records import Purpose, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec
 from tests.fakes import launch, trial
 
@@ -89,3 +89,18 @@ def test_every_failure_kind_has_a_policy() -> None:
     assert set(POLICY) == set(FailureKind)
     for kind, policy in POLICY.items():
         assert (policy.max_launches is None) == (policy.fault is Fault.HOST), kind
+
+
+def test_a_start_may_take_what_is_configured_until_three_have_been_seen() -> None:
+    assert start_limit_s(started(300, 310), 1800) == 1800
+    assert start_limit_s(started(300, 310, 305), 1800) == 2 * 310 + 120
+    assert start_limit_s(started(1000, 1000, 1000), 1800) == 1800, "never more than what is configured"
+
+
+def started(*seconds: float) -> list[TrialRecord]:
+    """Trials whose one launch took so long to start."""
+    trials = [trial(n, [50], m=n) for n in range(len(seconds))]
+    return [
+        one.model_copy(update={"launches": (one.launches[0].model_copy(update={"metrics": {"start_s": s}}),)})
+        for one, s in zip(trials, seconds, strict=True)
+    ]

@@ -13,8 +13,10 @@ from launchers.host import HostLauncher
 from sweeper.benchmark import measure
 from sweeper.engines.base import Placement
 from sweeper.engines.llamacpp import LlamaCpp
+from sweeper.http import Target
+from sweeper.launch_trace import LaunchTrace, ServerRig
 from sweeper.records import Measurement
-from sweeper.server import LaunchTrace, ServerRig, new_nonce, pick_port, running_server
+from sweeper.server import new_nonce, pick_port, running_server
 from sweeper.spec import FlagValue, LimitsSpec, Prompt, ServerConfig, WorkloadSpec
 
 ENGINE = LlamaCpp()
@@ -37,7 +39,7 @@ class Real:
     known: dict[str, Measurement] = field(default_factory=dict)
 
     @contextlib.contextmanager
-    def server(self, **flags: FlagValue) -> Iterator[str]:
+    def server(self, **flags: FlagValue) -> Iterator[Target]:
         """A ready server; `draft=True` adds the draft model."""
         if flags.pop("draft", False):
             flags["spec_draft_model"] = str(self.draft)
@@ -45,13 +47,13 @@ class Real:
         self.trace = LaunchTrace()
         placement = Placement(COMMAND, str(self.model), pick_port(self.launcher), new_nonce())
         rig = ServerRig(ENGINE, self.launcher, SystemClock(), LIMITS, str(self.model))
-        with running_server(ENGINE.launch_spec(config, placement), rig, self.trace, lambda _: None) as url:
-            yield url
+        with running_server(ENGINE.launch_spec(config, placement), rig, self.trace, lambda _: None) as target:
+            yield target
 
     def measure(self, **flags: FlagValue) -> Measurement:
         """24 greedy tokens of a text that repeats itself, from a server with these flags."""
-        with self.server(**flags) as url:
-            return measure(url, workload(), ENGINE, SystemClock(), lambda *_: None)
+        with self.server(**flags) as target:
+            return measure(target, workload(), ENGINE, SystemClock(), lambda *_: None)
 
 
 def workload(max_tokens: int = 24) -> WorkloadSpec:

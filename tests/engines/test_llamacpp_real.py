@@ -165,9 +165,9 @@ def test_server_killed_in_the_middle_of_a_request_is_a_crash_with_its_log(real: 
             pause.wait(0.05)
 
     def measure_until_killed() -> None:
-        with real.server() as url:
+        with real.server() as target:
             threading.Thread(target=kill_when_busy).start()
-            measure(url, workload(max_tokens=900), ENGINE, SystemClock(), lambda *_: None)
+            measure(target, workload(max_tokens=900), ENGINE, SystemClock(), lambda *_: None)
 
     pause = threading.Event()
     with pytest.raises(TrialError) as caught:
@@ -180,8 +180,8 @@ def test_server_killed_in_the_middle_of_a_request_is_a_crash_with_its_log(real: 
 
 def test_stopped_server_leaves_its_port_free(real: Real) -> None:
     results: list[RequestResult] = []
-    with real.server() as url:
-        measure(url, workload(max_tokens=2), ENGINE, SystemClock(), lambda r, *_: results.append(r))
+    with real.server() as target:
+        measure(target, workload(max_tokens=2), ENGINE, SystemClock(), lambda r, *_: results.append(r))
         first = real.trace
     assert first.stop is not None
     assert first.stop.port_free

@@ -31,6 +31,8 @@ class FakeLauncher:
         self.start_error: Exception | None = None
         self.stop_errors: list[Exception] = []
         self.calls: list[str] = []
+        self.gpus: list[GpuReading | Exception] = []
+        self.breaks = 0
 
     def hold(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -72,10 +74,11 @@ class FakeLauncher:
         return ()
 
     def settle(self) -> GpuReading | None:
-        return None
+        self.calls.append("settle")
+        return raised_or(self.gpus.pop(0)) if self.gpus else None
 
     def num_breaks(self) -> int:
-        return 0
+        return self.breaks
 
     def url(self, handle: ServerHandle) -> str:
         return self.address

@@ -6,7 +6,8 @@ import pytest
 
 from launchers.errors import HostLost, StopFailed
 from sweeper.errors import ExitCode, FailureKind, SweepInterrupted, TrialError
-from sweeper.server import LaunchTrace, running_server
+from sweeper.launch_trace import LaunchTrace
+from sweeper.server import running_server
 from tests.server.fake_launcher import STOPPED, FakeLauncher, Interruption
 from tests.server.serving import ABORT, SPEC, failure, rig, serve
 
@@ -59,7 +60,7 @@ def test_surviving_server_ends_the_sweep_whatever_else_went_wrong(
         serve(launcher, trace, body)
     assert caught.value.__context__ is body
     assert trace.stop is None
-    assert [phase.name for phase in trace.phases] == ["start", "stop"]
+    assert [phase.name for phase in trace.phases] == ["check", "launch", "start: ready", "start", "stop"]
 
 
 def test_stop_that_could_not_be_told_is_tried_again(launcher: FakeLauncher, trace: LaunchTrace) -> None:
@@ -90,7 +91,7 @@ def test_interruption_while_the_server_was_being_started_stops_it(
     shield = Interruption(SweepInterrupted(ExitCode.INTERRUPTED), after=1)
     with pytest.raises(SweepInterrupted):
         serve(launcher, trace, shielded=shield.shielded)
-    assert launcher.calls == ["start", "stop"]
+    assert launcher.calls == ["settle", "start", "stop", "settle"]
 
 
 def test_interruption_just_before_the_stop_does_not_skip_it(launcher: FakeLauncher, trace: LaunchTrace) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from launchers.errors import HostDirty, HostLost, StartFailed
 from sweeper.errors import FailureKind, TrialError
-from sweeper.server import LaunchTrace, new_nonce, pick_port
+from sweeper.launch_trace import LaunchTrace
+from sweeper.server import new_nonce, pick_port
 from tests.server import fake_llama as fake
 from tests.server.fake_launcher import STOPPED, FakeLauncher
 from tests.server.fake_llama import FakeLlama
@@ -19,13 +20,13 @@ pytestmark = pytest.mark.host
 
 
 def test_server_is_started_checked_used_and_stopped(launcher: FakeLauncher, trace: LaunchTrace) -> None:
-    assert serve(launcher, trace) == ["ready", "body", "stopping"]
+    assert serve(launcher, trace) == ["checking the host", "ready", "body", "stopping"]
     assert trace.handle is not None
     assert trace.handle.nonce == fake.NONCE
     assert trace.stop == STOPPED
     assert trace.effective == {"parallel": 1}
     assert trace.log == launcher.log
-    assert [phase.name for phase in trace.phases] == ["start", "stop"]
+    assert [phase.name for phase in trace.phases] == ["check", "launch", "start: ready", "start", "stop"]
     assert launcher.calls.count("stop") == 1
 
 
@@ -34,7 +35,8 @@ def test_start_waits_until_the_server_is_healthy(
 ) -> None:
     llama.answers["/health"] = fake.in_turn(fake.drop, fake.status(503), fake.status(503), fake.status(200))
     serve(launcher, trace)
-    assert trace.phases[0].duration_s == pytest.approx(0.6)  # three waits of the fake clock
+    spent = {phase.name: phase.duration_s for phase in trace.phases}
+    assert spent["start"] == pytest.approx(0.6)  # three waits of the fake clock
 
 
 def test_nonces_are_fresh_words() -> None:
