@@ -54,7 +54,7 @@ verb_start() { # ID PORT COMMANDS LEADER: COMMANDS set the environment and, as "
   [ -e "$D/started" ] || { reply refused "$(tail -c 2000 "$D/log")"; return; }
   choose "$ID" 0 0 - "$PORT"
   look
-  origin "$P" > "$D/origin" || rm -f "$D/origin"
+  origin "$P" > "$D/origin" && same "$LEADER" || rm -f "$D/origin" # the dead are shown in other cgroups
   reply started "$P $S $B
 $D/log"
 }

@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from launchers.errors import HostDirty
 from launchers.gpus import Gpu, GpuReading
 from launchers.host import HostLauncher, HostSettings
 from tests.fakes import FakeClock
-from tests.launchers.conftest import Bench, is_running, stranger, until
+from tests.launchers.conftest import Bench, is_running, stat, stranger, until
 from tests.launchers.smi import GpuShell, Smi
 
 pytestmark = pytest.mark.host
@@ -115,6 +116,10 @@ def test_an_orphan_that_kept_nothing_but_gpu_memory_is_ended(gpu_bench: Bench, s
     assert not is_running(escapee)
 
 
+def origin_of(pid: int) -> str:
+    return f"{stat(pid)[1]}\n{Path(f'/proc/{pid}/cgroup').read_text()}"
+
+
 @contextmanager
 def orphan(bench: Bench, mode: str, *, env: dict[str, str] | None = None) -> Iterator[int]:
     """A process of our user and our cgroups that somebody else left behind."""
@@ -136,10 +141,12 @@ def orphan(bench: Bench, mode: str, *, env: dict[str, str] | None = None) -> Ite
     ("mode", "on_gpu"), [("plain", True), ("scheduler", False)], ids=["another's job", "not on a GPU"]
 )
 def test_somebody_elses_orphan_is_left_alone(gpu_bench: Bench, smi: Smi, mode: str, on_gpu: bool) -> None:
-    handle = gpu_bench.ended("true")
+    handle = gpu_bench.start_stubborn("deaf")
+    origin = (gpu_bench.state_dir / "servers" / handle.server_id / "origin").read_text()
     with orphan(gpu_bench, mode) as other:
+        until(lambda: origin_of(other) == origin, "it is an orphan as a leader is")
         smi.says(70000, processes=f"GPU-0, {other}, python3, 69000\n" if on_gpu else "")
-        assert gpu_bench.launcher.stop(handle, grace_s=0).num_processes == 0
+        assert gpu_bench.launcher.stop(handle, grace_s=0).num_processes == 2
         assert is_running(other)
 
 
