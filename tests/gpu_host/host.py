@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,9 +98,11 @@ class GpuHost:
         return [int(pid) for pid, began in pairs if gpus.start_time(int(pid)) == int(began)]
 
     def kill_orphans(self) -> None:
-        """End them: for the end of a test."""
+        """End them, and wait until they have: for the end of a test."""
         for pid in self.orphans():
             os.kill(pid, signal.SIGKILL)
+        while self.orphans():
+            time.sleep(0.01)
 
 
 def make_host(folder: Path, version: str = "0.5.15.post1", **settings: str) -> GpuHost:

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,21 @@ def wait_gone(server: Server) -> None:
     while server.members():
         assert time.monotonic() < deadline, server.members()
         time.sleep(0.02)
+
+
+def is_open(port: int) -> bool:
+    """Whether anything listens on `port`."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def until(is_so: Callable[[], bool]) -> bool:
+    """Wait until it is so; fails when that takes for ever."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return True
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ FILES = {
     (0, 5, 20): "0.5.20",
     (0, 5, 23): "0.5.23",
 }
+BANNER = "This is a stand-in for tests: it behaves like SGLang, loads no model, and its speed is planted."
 TYPES = {"int": int, "float": float, "str": str}
 
 
@@ -55,7 +56,7 @@ def rows() -> list[list[Any]]:
 def build(hidden: str = "") -> argparse.ArgumentParser:
     """The parser of the imitated version, without the flag `hidden`."""
     prog = "sglang serve" if settings.version() >= (0, 5, 15) else "launch_server.py"
-    parser = argparse.ArgumentParser(prog=prog)
+    parser = argparse.ArgumentParser(prog=prog, description=BANNER)
     for row in rows():
         field, _, kind, names, choices, replacement = row + [None] * (6 - len(row))
         names = names or ["--" + field.replace("_", "-")]
