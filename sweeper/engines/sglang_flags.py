@@ -1,0 +1,171 @@
+"""What can be seen wrong in single flags of SGLang: their names, types and bounds; and what a fair sweep must fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from sweeper.engines.sglang_table import (
+    ALGORITHMS,
+    BARE,
+    BARE_PREFIXES,
+    CHOICES,
+    LISTS,
+    PLACED,
+    REAL,
+    RENAMED,
+    TEXT,
+    WHOLE,
+)
+from sweeper.spec import FlagValue
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
+_MAX_TEXT = 4096
+
+KNOWN = frozenset({*WHOLE, *REAL, *BARE, *TEXT, *LISTS, *CHOICES, *PLACED, *RENAMED, "mem_fraction_static"})
+NOT_ABBREVIATIONS = frozenset({"cuda_graph_backend", "enable", "disable"})
+
+
+def flag_mistakes(flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
+    """Mistakes that can be seen in single values; `flags` maps a flag to all values it may take.
+
+    Each line starts with the flag's name. Combinations are judged elsewhere (sglang_rules.py).
+    """
+    return [line for name, values in flags.items() for line in _mistakes(name, values)]
+
+
+def takes_whole_numbers(flag: str) -> bool:
+    """Whether `flag` is known to take whole numbers only."""
+    return flag in WHOLE
+
+
+def _mistakes(name: str, values: Sequence[FlagValue]) -> list[str]:
+    if mistake := _name_mistake(name):
+        return [f"{name}: {mistake}"]
+    return [f"{name}: {mistake}" for value in values if (mistake := _value_mistake(name, value))]
+
+
+def _name_mistake(name: str) -> str:
+    """What is wrong with the name. argparse takes any unambiguous beginning of a flag for the flag: we do not."""
+    if not _NAME.fullmatch(name):
+        return "is not a flag's name; write --speculative-algorithm as speculative_algorithm"
+    if name in RENAMED:
+        return f"is another spelling of {RENAMED[name]}; write that one"
+    if name in PLACED:
+        where = f"; see {PLACED[name]}" if PLACED[name] else ""
+        return f"is set for every launch and cannot be configured{where}"
+    if name in KNOWN:
+        return ""
+    longer = sorted(known for known in KNOWN - RENAMED.keys() if known.startswith(name))
+    if len(name) > 3 and longer and name not in NOT_ABBREVIATIONS:
+        return f"is an abbreviation of {' or '.join(longer[:3])}; write it out"
+    return ""
+
+
+def _value_mistake(name: str, value: FlagValue) -> str:
+    """What is wrong with one value; empty when nothing is."""
+    if name == "speculative_algorithm":
+        return _algorithm_mistake(value)
+    if name in WHOLE:
+        return _whole_mistake(name, value)
+    if name in REAL:
+        return _real_mistake(name, value)
+    if name in BARE or name.startswith(BARE_PREFIXES):
+        return "" if isinstance(value, bool) else f"{value!r} should be true (the bare flag) or false (no flag)"
+    if name in LISTS:
+        return _list_mistake(value)
+    if name in CHOICES:
+        valid = ", ".join(sorted(CHOICES[name]))
+        return "" if value in CHOICES[name] else f"{value!r} is not one of its values: {valid}"
+    if name in TEXT and not isinstance(value, str):
+        return f"{value!r} should be text"
+    return _text_mistake(value) if isinstance(value, str) else ""
+
+
+def _algorithm_mistake(value: FlagValue) -> str:
+    """`none`, in any case, stands for no speculation; the others are written as the server reports them."""
+    if isinstance(value, str) and (value in ALGORITHMS or value.lower() == "none"):
+        return ""
+    if isinstance(value, str) and value.upper() in ALGORITHMS:
+        return f"{value!r} should be {value.upper()!r}: versions before 0.5.15 know no lower case"
+    return f"{value!r} is not one of its values: none, {', '.join(ALGORITHMS)}"
+
+
+def _whole_mistake(name: str, value: FlagValue) -> str:
+    low, high = WHOLE[name]
+    if isinstance(value, bool | str) or not float(value).is_integer():
+        return f"{value!r} must be a whole number"
+    if name == "chunked_prefill_size" and value == 0:
+        return "0 means nothing; -1 switches chunked prefill off"
+    if low <= value <= high:
+        return ""
+    return f"{value!r} must be from {low} to {high}" if high < 2**31 - 1 else f"{value!r} must be at least {low}"
+
+
+def _real_mistake(name: str, value: FlagValue) -> str:
+    low, high = REAL[name]
+    if isinstance(value, bool | str):
+        return f"{value!r} must be a number"
+    if name == "mem_fraction_static":
+        return "" if low < value < high else f"{value!r} must lie between 0 and 1, for example 0.85"
+    return "" if low <= value <= high else f"{value!r} must be from {low:g} to {high:g}"
+
+
+def _list_mistake(value: FlagValue) -> str:
+    words = str(value).split() if not isinstance(value, bool | float) else []
+    if words and all(re.fullmatch(r"[1-9][0-9]{0,8}", word) for word in words):
+        return ""
+    return f"{value!r} should be whole numbers with spaces between them, for example '1 2 4 8'"
+
+
+def _text_mistake(value: str) -> str:
+    """What no command line can carry, or what the server would take for another flag."""
+    if not value.strip():
+        return "is empty"
+    if len(value) > _MAX_TEXT or any(ord(character) < 32 for character in value):
+        return f"{value[:60]!r} holds control characters or is too long"
+    return f"{value!r} begins with a dash: the server would take it for a flag" if value.startswith("-") else ""
+
+
+def config_mistakes(fixed: Mapping[str, FlagValue], searched: Collection[str]) -> list[str]:
+    """What a fair comparison needs and `engine.flags` does not say, one line each with its dotted path.
+
+    A searched flag needs a value in engine.flags all the same: the baseline gets that one.
+    """
+    return [
+        f"engine.flags.{name}: is missing; {why}, e.g. {name}: {example}"
+        for name, (why, example) in _needed(fixed, searched).items()
+        if fixed.get(name) is None
+    ]
+
+
+def _needed(fixed: Mapping[str, FlagValue], searched: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Flag to (why it must be said, an example). Sources: server_args.py of 0.5.8-0.5.10, speculative_hook.py later."""
+    needed = {
+        "max_running_requests": (
+            "with speculation the server silently sets it to 48, without it does not, so the baseline would run "
+            "under other limits (handle_speculative_decoding, all versions)",
+            "8",
+        ),
+        "mem_fraction_static": (
+            "up to 0.5.14 its default depends on the speculation, later on the draft's size (handle_gpu_memory_"
+            "settings), so the KV cache would change with the drafter",
+            "0.85",
+        ),
+        "attention_backend": (
+            "its default changes silently with speculative_eagle_topk: fa3 at 1 and flashinfer above on an H200 "
+            "(get_default_attn_backend)",
+            "triton",
+        ),
+    }
+    if _uses_drafts(fixed, searched):
+        needed["speculative_draft_attention_backend"] = (
+            "its default follows attention_backend, and some of those cannot draft (draft_utils.py)",
+            "triton",
+        )
+    return needed
+
+
+def _uses_drafts(fixed: Mapping[str, FlagValue], searched: Collection[str]) -> bool:
+    """Whether a draft model may be in use."""
+    return "speculative_draft_model_path" in searched or bool(fixed.get("speculative_draft_model_path"))

@@ -1,0 +1,130 @@
+"""SGLang's configurations as a whole: equal ones made equal, illegal ones told, simpler ones preferred. All pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sweeper.engines.base import HostFacts
+from sweeper.engines.sglang_backend_rules import BACKEND_RULES
+from sweeper.engines.sglang_canonical import plain_flags, resolved
+from sweeper.engines.sglang_case import Case, case_of
+from sweeper.engines.sglang_dead import dead_flags
+from sweeper.engines.sglang_draft import DRAFT_RULES, draft_notice
+from sweeper.engines.sglang_env import canonical_env, env_mistakes, env_violations, no_effect
+from sweeper.engines.sglang_flags import flag_mistakes
+from sweeper.engines.sglang_rules import RULES
+from sweeper.spec import FlagValue, ServerConfig
+
+ALL_RULES = (*RULES, *BACKEND_RULES, *DRAFT_RULES)
+
+_CONSERVATIVENESS = 0.3
+"""By which data-parallel attention multiplies schedule_conservativeness."""
+
+
+def canonical_config(config: ServerConfig, facts: HostFacts) -> ServerConfig:
+    """The configuration as the server resolves it, without what changes nothing. Launching it means the same.
+
+    Canonical of canonical is the same again. What the server refuses stays as it is: see `rule_violations`.
+    """
+    case = _resolved(config, facts)
+    env = canonical_env(config.env, case.flags, case.version)
+    return ServerConfig(flags=dict(sorted(case.flags.items())), env=env)
+
+
+def rule_violations(config: ServerConfig, facts: HostFacts) -> list[str]:
+    """Why the server would refuse, crash on or silently get `config` wrong; empty when it is legal."""
+    mistakes = _single_mistakes(config, facts)
+    if mistakes:
+        return mistakes
+    case = _resolved(config, facts)
+    found = [line for rule in ALL_RULES if (line := rule(case))]
+    return [*found, *_unknown_flags(case, facts), *env_violations(case.env)]
+
+
+def without_effect(config: ServerConfig, facts: HostFacts) -> list[str]:
+    """Flags and variables of `config` that change nothing on this host, one line each: the name, then why."""
+    case = _resolved(config, facts)
+    dead = dead_flags(_plain(config, facts)) | dead_flags(_like(case, config))
+    lines = [f"{name}: {reason}" for name, reason in dead.items() if name not in case.flags]
+    for name in config.env:
+        if reason := no_effect(name, canonical_env_without_drops(config.env), case.flags, case.version):
+            lines.append(f"{name}: {reason}")
+    lines += _overwritten(config, case)
+    return [*lines, *([notice] if (notice := draft_notice(case)) else [])]
+
+
+def reported_flags(config: ServerConfig, facts: HostFacts) -> dict[str, FlagValue]:
+    """What the server should report for a canonical `config`: its flags, and those that it counts differently.
+
+    Data-parallel attention divides the prefill's chunk and the scheduler's conservativeness (E23): launching the divided
+    values would divide them again, so they are not part of the canonical configuration.
+    """
+    case = _resolved(config, facts)
+    flags = dict(case.flags)
+    if case.dp_attention > 1:
+        if (chunk := case.number("chunked_prefill_size")) is not None and chunk > 0:
+            flags["chunked_prefill_size"] = chunk // case.dp_attention
+        if isinstance(conservativeness := flags.get("schedule_conservativeness"), float):
+            flags["schedule_conservativeness"] = conservativeness * _CONSERVATIVENESS
+    return flags
+
+
+def is_speculative(flags: Mapping[str, FlagValue]) -> bool:
+    """Whether these flags ask for speculative decoding; `none`, in any case, asks for none."""
+    return str(flags.get("speculative_algorithm") or "none").lower() not in ("none", "false")
+
+
+def baseline_config(config: ServerConfig, facts: HostFacts) -> ServerConfig:
+    """`config` without speculative decoding, canonical."""
+    return canonical_config(config.without(frozenset({"speculative_algorithm"})), facts)
+
+
+def simplicity(flags: Mapping[str, FlagValue]) -> tuple[float, ...]:
+    """Sort key, the smallest the simplest: no speculation, NGRAM, a chain of drafts, a tree; then fewer of everything."""
+    case = Case(flags=plain_flags(flags), env={}, version=case_of({}, {}, HostFacts()).version)
+    topk = case.at_least("speculative_eagle_topk")
+    kind = 0 if not case.algorithm else 1 if case.algorithm == "NGRAM" else 2 if topk <= 1 else 3
+    numbers = [case.at_least(f"speculative_{name}", 0) for name in ("num_steps", "eagle_topk", "num_draft_tokens")]
+    return (kind, *numbers, len(case.flags))
+
+
+def _resolved(config: ServerConfig, facts: HostFacts) -> Case:
+    """The case as the server resolves it; its draft is looked up again, since a path may have been filled in."""
+    case = resolved(case_of(plain_flags(config.flags), config.env, facts))
+    return case_of(case.flags, case.env, facts)
+
+
+def _plain(config: ServerConfig, facts: HostFacts) -> Case:
+    return case_of(plain_flags(config.flags), config.env, facts)
+
+
+def _like(case: Case, config: ServerConfig) -> Case:
+    """The resolved case, with the flags that were asked for and are gone."""
+    flags = {**plain_flags(config.flags), **case.flags}
+    return Case(**{**vars(case), "flags": flags})
+
+
+def canonical_env_without_drops(env: Mapping[str, str]) -> dict[str, str]:
+    """Plain values of the variables."""
+    return dict(env)
+
+
+def _overwritten(config: ServerConfig, case: Case) -> list[str]:
+    """What the algorithm replaces by a value of its own."""
+    asked, given = plain_flags(config.flags).get("speculative_eagle_topk"), case.number("speculative_eagle_topk")
+    if case.algorithm == "NGRAM" and asked is not None and asked != given:
+        return ["speculative_eagle_topk: NGRAM takes speculative_ngram_max_bfs_breadth for it"]
+    return []
+
+
+def _single_mistakes(config: ServerConfig, facts: HostFacts) -> list[str]:
+    """Mistakes that show in single flags and variables; of what is dropped, nothing is said."""
+    plain = plain_flags(config.flags)
+    flags = flag_mistakes({name: (value,) for name, value in plain.items()})
+    return flags + env_mistakes({name: (value,) for name, value in config.env.items()})
+
+
+def _unknown_flags(case: Case, facts: HostFacts) -> list[str]:
+    """Flags that the host's own help does not list, when it was read."""
+    unknown = sorted(case.flags.keys() - facts.known_flags) if facts.known_flags else []
+    return [f"{name}: is not a flag of this version of SGLang" for name in unknown]

@@ -1,0 +1,95 @@
+"""The models of the oracle's combinations, as config.json, and the fields that are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_LLAMA: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-05,
+    "torch_dtype": "bfloat16",
+}
+_DEEPSEEK: dict[str, Any] = {
+    "architectures": ["DeepseekV3ForCausalLM"],
+    "model_type": "deepseek_v3",
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 64,
+    "num_hidden_layers": 61,
+    "n_routed_experts": 384,
+    "num_experts_per_tok": 8,
+    "n_group": 1,
+    "topk_group": 1,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 1,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "vocab_size": 163840,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
+
+GPUS = ("sm80", "sm90", "sm100", "sm120")
+
+MODELS: dict[str, dict[str, Any]] = {
+    "llama": _LLAMA,
+    "qwen": {**_LLAMA, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936},
+    "deepseek": _DEEPSEEK,
+    "eagle3": {
+        **_LLAMA,
+        "architectures": ["LlamaForCausalLMEagle3"],
+        "num_hidden_layers": 1,
+        "draft_vocab_size": 32000,
+    },
+    "eagle3-wide": {
+        **_LLAMA,
+        "architectures": ["LlamaForCausalLMEagle3"],
+        "num_hidden_layers": 1,
+        "hidden_size": 7168,
+        "vocab_size": 163840,
+        "num_attention_heads": 64,
+        "draft_vocab_size": 32000,
+    },
+    "eagle": {**_LLAMA, "num_hidden_layers": 1, "architectures": ["LlamaForCausalLMEagle"]},
+    "block": {**_LLAMA, "num_hidden_layers": 5, "architectures": ["DFlashDraftModel"], "block_size": 8},
+    "small": {**_LLAMA, "num_hidden_layers": 4, "hidden_size": 1024},
+}
+
+FIELDS = (
+    "attention_backend",
+    "chunked_prefill_size",
+    "decode_attention_backend",
+    "disable_overlap_schedule",
+    "enable_dp_attention",
+    "enable_mixed_chunk",
+    "max_running_requests",
+    "mem_fraction_static",
+    "page_size",
+    "pp_size",
+    "prefill_attention_backend",
+    "schedule_conservativeness",
+    "speculative_adaptive",
+    "speculative_algorithm",
+    "speculative_draft_attention_backend",
+    "speculative_draft_model_path",
+    "speculative_draft_model_revision",
+    "speculative_eagle_topk",
+    "speculative_num_draft_tokens",
+    "speculative_num_steps",
+    "speculative_moe_runner_backend",
+    "speculative_use_rejection_sampling",
+    "tp_size",
+)
