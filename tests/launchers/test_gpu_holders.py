@@ -28,10 +28,10 @@ def smi(bench: Bench) -> Smi:
 
 
 @pytest.fixture
-def gpu_bench(bench: Bench, program: str, smi: Smi) -> Bench:
+def gpu_bench(bench: Bench, smi: Smi) -> Bench:
     """The bench on a host that has an nvidia-smi."""
     settings = HostSettings("here", str(bench.state_dir), bench.port, bench.port, gpu_wait_s=1.0)
-    launcher = HostLauncher(GpuShell(program, smi), settings, FakeClock())
+    launcher = HostLauncher(GpuShell(bench.launcher.shell, smi), settings, FakeClock())
     return Bench(launcher, bench.folder, bench.port, bench.token)
 
 
@@ -97,15 +97,16 @@ class Toothless(GpuShell):
         return super().run(f"{functions}\nkill() {{ :; }}\n{{ main {call}", timeout_s)
 
 
-def test_an_nvidia_smi_that_survives_sigkill_is_not_waited_for(gpu_bench: Bench, program: str, smi: Smi) -> None:
+def test_an_nvidia_smi_that_survives_sigkill_is_not_waited_for(bench: Bench, gpu_bench: Bench, smi: Smi) -> None:
     (smi.folder / "hang").touch()
-    launcher = HostLauncher(Toothless(program, smi), gpu_bench.launcher.settings)
+    launcher = HostLauncher(Toothless(bench.launcher.shell, smi), gpu_bench.launcher.settings)
     try:
         with pytest.raises(HostDirty, match="does not even end on SIGKILL"):
             launcher.settle()
     finally:
         for pid in hanging(smi):
             os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(map(is_running, hanging(smi))), "the test ended it")
 
 
 def test_an_orphan_that_kept_nothing_but_gpu_memory_is_ended(gpu_bench: Bench, smi: Smi) -> None:
