@@ -36,10 +36,9 @@ class Launch:
     def graphs(self) -> bool:
         """Whether decoding replays CUDA graphs."""
         off = ("disable_cuda_graph", "disable_decode_cuda_graph")
-        return (
-            not any(self.args.get(name) for name in off)
-            and self.args.get("cuda_graph_backend_decode") != "disabled"
-        )
+        asked = json.loads(self.args.get("cuda_graph_config") or "{}").get("decode", {})
+        backend = self.args.get("cuda_graph_backend_decode") or asked.get("backend")
+        return backend != "disabled" and not any(self.args.get(name) for name in off)
 
     @property
     def bypassed(self) -> bool:

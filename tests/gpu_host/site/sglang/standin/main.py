@@ -180,6 +180,9 @@ def _handle(engine: Engine, server: Server, event: str) -> None:
         server.draining = True
         _drain(engine)
     server.socket.close()
+    if event == "sigterm" and engine.launch.version >= (0, 5, 20):
+        engine.say_killing(with_parent=False)
+        engine.kill_children()
     if event == "sigint" or engine.launch.version >= (0, 5, 20):
         log.say("INFO:     Shutting down")
         log.say("INFO:     Waiting for application shutdown.")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import log, settings
+from . import lines, log, settings
 from .settings import Args
 
 FILES = {
@@ -40,9 +40,11 @@ class _Deprecated(argparse.Action):
         values: Any,
         option: str | None = None,
     ) -> None:
-        log.raw(
+        text = (
             f"'{option}' is deprecated and will be removed in a future release. Use '{self.replacement}' instead."
         )
+        text, stamped = lines.deprecated(settings.version(), text)
+        (log.say if stamped else log.raw)(text)
         setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
 
 

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any, NoReturn
 
-from . import failures, gpus, graphs, log, settings
+from . import failures, gpus, graphs, lines, log, settings
 from .failures import ServerError
 from .launch import Launch, Link, Timeline, hang
 from .models import Model
@@ -15,14 +15,6 @@ from .models import Model
 GIB = 1024
 CONTEXT_MIB = 620
 """What CUDA and NCCL take before anything is loaded."""
-TREE_CACHE = (
-    "Tree cache initialized: source=default impl=RadixCache hybrid_swa=False hybrid_ssm=False hierarchical=False "
-    "streaming_wrapped=False"
-)
-CUSTOM_ALL_REDUCE = (
-    "Custom allreduce is disabled because it's not supported on more than two PCIe-only GPUs. "
-    "To silence this warning, specify disable_custom_all_reduce=True explicitly."
-)
 
 
 class Startup:
@@ -75,9 +67,7 @@ class Startup:
         raise ServerError(frames, before + failures.out_of_memory(self.gpu, wanted_gib, free, others))
 
     def _distributed(self) -> None:
-        version = self.launch.version
-        if version < (0, 5, 20):
-            log.say("Init torch distributed begin.")
+        log.say(lines.distributed_begins(self.launch.version))
         if self.args["tp_size"] > 1 and self.rank == 0:
             log.say("sglang is using nccl==2.28.9")
         self._nccl_lines()
@@ -88,11 +78,10 @@ class Startup:
         self.take(CONTEXT_MIB)
         self._meet()
         spent = self.timeline.spend(0.05)
-        if version < (0, 5, 20):
-            elapsed = f"elapsed={spent:.2f} s, " if version >= (0, 5, 10) else ""
-            log.say(f"Init torch distributed ends. {elapsed}mem usage={CONTEXT_MIB / GIB:.2f} GB")
+        for line in lines.distributed_ends(self.launch.version, spent, CONTEXT_MIB / GIB):
+            log.say(line)
         if self.args["tp_size"] > 2 and not self.args["disable_custom_all_reduce"] and self.rank == 0:
-            log.say(CUSTOM_ALL_REDUCE)
+            log.say(lines.CUSTOM_ALL_REDUCE)
         self._balance()
 
     def _meet(self) -> None:
@@ -185,12 +174,8 @@ class Startup:
             os.kill(os.getpid(), 9 if detail == "oom_killer" else 11)
 
     def _draft_worker(self, draft: Model) -> None:
-        if self.launch.version >= (0, 5, 15):
-            log.say("SPECULATIVE_MOE_RUNNER_BACKEND is not initialized, using auto backend")
-            log.say("SPECULATIVE_MOE_A2A_BACKEND is not initialized, using none backend")
-            if self.launch.version < (0, 5, 20):
-                log.say("Init torch distributed begin.")
-                log.say("Init torch distributed ends. elapsed=0.00 s, mem usage=0.00 GB")
+        for line in lines.draft_worker(self.launch.version):
+            log.say(line)
         self._load(draft)
         graphs.check_draft_backend(self.launch, draft)
 
@@ -208,7 +193,9 @@ class Startup:
         tokens = min(limit, int(room * (1 << 30) / per_token))
         self.take(int(tokens * per_token / (1 << 20)))
         for _ in range(2 if self.launch.draft else 1):
-            self._pool_lines(tokens, tokens * per_token / (1 << 30))
+            gib = tokens * per_token / (1 << 30)
+            log.say(lines.pool(self.launch.version, tokens, gib, latent=model.is_mla))
+            log.say(f"Memory pool end. avail mem={self.avail_gib:.2f} GB")
         self.timeline.spend(0.03)
         self.info = {"max_total_num_tokens": tokens, "kv_gib": tokens * per_token / (1 << 30)}
 
@@ -228,19 +215,6 @@ class Startup:
             f"Current value: {value}mem_fraction_static={fraction}"
         )
 
-    def _pool_lines(self, tokens: int, gib: float) -> None:
-        size = (
-            f"KV size: {gib:.2f} GB"
-            if self.launch.target.is_mla
-            else f"K size: {gib / 2:.2f} GB, V size: {gib / 2:.2f} GB"
-        )
-        dtype = "dtype: torch.bfloat16, " if self.launch.version >= (0, 5, 15) else ""
-        if self.launch.version >= (0, 5, 20):
-            log.say(f"Post-capture KV sizing: KV cache allocated. {dtype}#tokens: {tokens}, {size}")
-        else:
-            log.say(f"KV Cache is allocated. {dtype}#tokens: {tokens}, {size}")
-        log.say(f"Memory pool end. avail mem={self.avail_gib:.2f} GB")
-
     def _finish(self) -> dict[str, Any]:
         running = self.args["max_running_requests"] or 2048
         context = self.args["context_length"] or self.launch.target.context_length
@@ -251,7 +225,7 @@ class Startup:
                 f"max_prefill_tokens={self.args['max_prefill_tokens']}, max_running_requests={running}, "
                 f"context_len={context}, available_gpu_mem={self.avail_gib:.2f} GB"
             )
-        if self.launch.version >= (0, 5, 15):
-            log.say(TREE_CACHE)
+        for line in lines.tree_cache(self.launch.version):
+            log.say(line)
         self.info |= {"max_running": running, "context_length": context, "avail_gib": self.avail_gib}
         return json.loads(json.dumps(self.info))  # type: ignore[no-any-return]
