@@ -72,3 +72,14 @@ def test_a_request_can_be_aborted(host: GpuHost) -> None:
         client.join()
         assert server.ask("/flush_cache", {})[0] == 200
     assert answers[0]["meta_info"]["finish_reason"]["type"] == "abort"
+
+
+def test_one_stopped_rank_holds_up_all(host: GpuHost) -> None:
+    with running(host, tp=2) as server:
+        server.wait_ready()
+        other = server.child("sglang::scheduler_TP1")
+        os.kill(other, signal.SIGSTOP)
+        with pytest.raises(TimeoutError):
+            server.ask("/generate", {"text": "x", "sampling_params": {"max_new_tokens": 4}}, timeout_s=0.5)
+        os.kill(other, signal.SIGCONT)
+        assert server.generate(max_new_tokens=4)["meta_info"]["completion_tokens"] == 4

@@ -82,6 +82,8 @@ def test_sigint_ends_with_0(host: GpuHost) -> None:
 def test_the_death_of_the_parent_takes_all_children_along(host: GpuHost) -> None:
     with running(host) as server:
         server.wait_ready()
+        for title in ("sglang::scheduler", "sglang::detokenizer"):
+            os.kill(server.child(title), signal.SIGSTOP)  # only SIGKILL of the kernel reaches it now
         server.process.kill()
         wait_gone(server)
     assert host.gpu_used() == [4] * 8
