@@ -20,7 +20,7 @@ from launchers.ssh_forward import Forward
 from launchers.ssh_line import SESSION_TIMEOUT_S, Line
 from launchers.ssh_link import Link, Pace
 from launchers.ssh_lock import HostLock
-from launchers.ssh_script import LOST, end_shell_script, exchange, start_shell
+from launchers.ssh_script import LOST, closing, end_shell_script, exchange, start_shell
 
 __all__ = ["Pace", "SshShell", "SshTarget"]
 
@@ -114,7 +114,7 @@ class SshShell:
     def _run(self, script: bytes, timeout_s: float) -> CommandResult:
         token = f"specsweep-{secrets.token_hex(8)}"
         link, channel = self._line.session(self._line.live)
-        with contextlib.closing(channel):
+        with closing(channel):
             try:
                 start_shell(channel, token, SESSION_TIMEOUT_S)
                 # The token is the shell's $1, which no script shall see.
@@ -146,7 +146,7 @@ class SshShell:
         """
         try:
             _, channel = self._line.session(lambda: link)
-            with contextlib.closing(channel):
+            with closing(channel):
                 start_shell(channel, f"specsweep-{secrets.token_hex(8)}", _END_TIMEOUT_S)
                 result = exchange(channel, end_shell_script(token).encode(), _END_TIMEOUT_S, self._clock)
         except (HostLost, *LOST):

@@ -49,8 +49,8 @@ watch() { # PID START NAP COUNT: ends that process after COUNT naps without a SI
   [ "$(start_of "$1")" != "$2" ] || kill -KILL "$1"
 }
 
-hold_lock() { # NONCE FILE WHO OLD_TOKEN NAP COUNT: until the client goes away, is cut off, or beats no more
-  NONCE=$1 file=$2 who=$3 old=$4
+hold_lock() { # NONCE FILE WHO OLD_TOKENS NAP COUNT: until the client goes away, is cut off, or beats no more
+  NONCE=$1 file=$2 who=$3
   case $file in "~/"*) file=$HOME/${file#"~/"} ;; esac
   command -v flock > /dev/null || refuse refused "the program flock is missing"
   umask 077
@@ -58,8 +58,9 @@ hold_lock() { # NONCE FILE WHO OLD_TOKEN NAP COUNT: until the client goes away, 
   [ ! -L "$file" ] || refuse refused "it is a symbolic link"
   problem=$( (: 9<> "$file") 2>&1) || refuse refused "$problem" # a failing exec would end this shell
   exec 9<> "$file"
-  # The holder that this very client left on a connection that broke: sshd can take hours to see that.
-  [ -z "$old" ] || end_shell "$old" || refuse refused "our own earlier holder does not end"
+  for old in $4; do # holders that this very client left on connections that broke: sshd can take hours to see that
+    end_shell "$old" || refuse refused "our own earlier holder does not end"
+  done
   flock -n 9 || refuse busy "$(head -c 1000 "$file")"
   printf '%s\n' "$who" > "$file"
   # In its turn it must not hold the lock (a `9>&-` at the call would: dash keeps a copy to restore).

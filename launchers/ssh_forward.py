@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import paramiko
 
-from launchers.ssh_script import LOST
+from launchers.ssh_script import LOST, shut
 
 _CHUNK_BYTES = 65536
 
@@ -57,7 +57,7 @@ class Forward:
     def _serve(self, client: socket.socket) -> None:
         with self._guard:
             self._clients.add(client)
-            channel = None
+        channel = None
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             channel = None if self._is_closed else self._open_channel(self._port)
@@ -70,7 +70,7 @@ class Forward:
                 self._clients.discard(client)
             client.close()
             if channel is not None:
-                channel.close()
+                shut(channel)
 
 
 def _carry(client: socket.socket, channel: paramiko.Channel) -> bool:
@@ -87,7 +87,7 @@ def _carry(client: socket.socket, channel: paramiko.Channel) -> bool:
         is_clean = False
     if not is_clean:
         _wake(client)
-        channel.close()
+        shut(channel)
     up.join()
     return is_clean
 
@@ -98,7 +98,7 @@ def _send_up(client: socket.socket, channel: paramiko.Channel) -> None:
             channel.sendall(data)
         channel.shutdown_write()
     except LOST:
-        channel.close()
+        shut(channel)
 
 
 def _wake(client: socket.socket) -> None:

@@ -15,7 +15,7 @@ from launchers.clock import Clock
 from launchers.errors import HostBusy, HostLost, LinkLost
 from launchers.replies import Reply, parse_reply, quote
 from launchers.ssh_link import Link, Pace
-from launchers.ssh_script import LOST, REMOTE, start_shell
+from launchers.ssh_script import LOST, REMOTE, shut, start_shell
 
 _ANSWER_TIMEOUT_S = 30.0
 _MAX_ANSWER_BYTES = 100_000
@@ -36,7 +36,7 @@ class HostLock:
         self.holder = " ".join(who.split()).encode("utf-8", "backslashreplace").decode()
         self._pace = pace
         self._clock = clock
-        self._token = ""
+        self._tokens: list[str] = []  # of every shell that may hold it for us
         self._link: Link | None = None
         self._channel: paramiko.Channel | None = None
 
@@ -52,23 +52,22 @@ class HostLock:
         """
         nonce, token = secrets.token_hex(8), f"specsweep-{secrets.token_hex(8)}"
         naps = (f"{self._pace.nap_s:g}", str(self._pace.num_silent_naps))
-        words = " ".join(quote(word) for word in (nonce, self.path, self.holder, self._token, *naps))
-        self._token = token  # also when it fails: the shell may have the lock without our knowing
-        try:
-            start_shell(channel, token, _ANSWER_TIMEOUT_S)
-            channel.sendall(f"{REMOTE}\n{{ hold_lock {words}; exit; }}\n".encode("utf-8", "surrogateescape"))
-            reply = self._answer(channel, nonce)
-        except LOST as error:
-            channel.close()
-            self._fail(link, error)
-        except HostLost:
-            channel.close()
-            raise
-        if reply.kind != "held":
-            channel.close()
-            self._token = ""
-            self._refused(reply)
-        self._link, self._channel = link, channel
+        words = " ".join(quote(word) for word in (nonce, self.path, self.holder, " ".join(self._tokens), *naps))
+        self._tokens.append(token)  # also when this fails: the shell may have the lock without our knowing
+        with contextlib.ExitStack() as unless_held:
+            unless_held.callback(shut, channel)
+            try:
+                start_shell(channel, token, _ANSWER_TIMEOUT_S)
+                channel.sendall(f"{REMOTE}\n{{ hold_lock {words}; exit; }}\n".encode("utf-8", "surrogateescape"))
+                reply = self._answer(channel, nonce)
+            except (HostLost, *LOST) as error:
+                what = f"{self.name}: the lock {self.path!r} was not taken: {error or type(error).__name__}"
+                raise (HostLost if link.survived() else LinkLost)(what) from error
+            if reply.kind != "held":
+                self._refused(reply)
+            self._tokens = [token]  # all others have ended
+            self._link, self._channel = link, channel
+            unless_held.pop_all()
 
     def beat(self) -> None:
         """Tell the host that we are still here."""
@@ -84,7 +83,7 @@ class HostLock:
         with contextlib.suppress(*LOST):
             channel.shutdown_write()
             channel.status_event.wait(5)
-        channel.close()
+        shut(channel)
 
     def _answer(self, channel: paramiko.Channel, nonce: str) -> Reply:
         deadline_s = self._clock.monotonic_s() + _ANSWER_TIMEOUT_S
@@ -99,10 +98,6 @@ class HostLock:
         if not answer and channel.closed:
             raise EOFError("the channel was closed")
         return parse_reply(answer, nonce)
-
-    def _fail(self, link: Link, error: Exception) -> None:
-        what = f"{self.name}: the lock {self.path!r} was not taken: {error or type(error).__name__}"
-        raise (HostLost if link.survived() else LinkLost)(what) from error
 
     def _refused(self, reply: Reply) -> None:
         if reply.kind == "busy":

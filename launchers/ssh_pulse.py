@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import socket
 from typing import Protocol
@@ -48,7 +49,8 @@ class Pulse:
             self._end()
 
     def _end(self) -> None:
-        self._stream.close()
+        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):  # of a jump host that is gone
+            self._stream.close()
 
 
 class CommandPulse(Pulse):

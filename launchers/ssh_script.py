@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import threading
+from collections.abc import Iterator
 from importlib.resources import files
 
 import paramiko
@@ -21,13 +23,28 @@ LOST = (paramiko.SSHException, EOFError, OSError)
 """What paramiko raises when a channel or its connection is gone."""
 
 
+def shut(channel: paramiko.Channel) -> None:
+    """Close the channel; paramiko raises when the connection is gone, which is no news then."""
+    with contextlib.suppress(*LOST):
+        channel.close()
+
+
+@contextlib.contextmanager
+def closing(channel: paramiko.Channel) -> Iterator[None]:
+    """Shut the channel in the end."""
+    try:
+        yield
+    finally:
+        shut(channel)
+
+
 def start_shell(channel: paramiko.Channel, token: str, timeout_s: float) -> None:
     """Run `/bin/sh -s TOKEN` in the channel, whatever the login shell. Raises one of `LOST`.
 
     No terminal: with one, the end of the connection would kill what the script left running. The token, a random
     word, is how the shell is found again on the host.
     """
-    timer = threading.Timer(timeout_s, channel.close)  # paramiko itself waits without a limit
+    timer = threading.Timer(timeout_s, shut, (channel,))  # paramiko itself waits without a limit
     timer.daemon = True
     timer.start()
     try:

@@ -152,11 +152,13 @@ def test_a_client_that_is_heard_of_keeps_its_lock(make_shell: MakeShell, lock: P
     shell = make_shell()
     with shell.hold(str(lock)):
         held = holders(lock)
-        for _ in range(12):  # longer than the host waits without a beat
-            shell.run("sleep 0.4", timeout_s=20)
-        assert FAST.nap_s * FAST.num_silent_naps < 12 * 0.4
+        shell.run("sleep 3.5", timeout_s=20)
+        assert FAST.nap_s * FAST.num_silent_naps < 3.5, "longer than the host waits without a beat"
         assert holders(lock) == held
         assert not is_free(lock)
+        assert shell.num_breaks() == 0, (
+            "nor is a link dead on which nothing is said for longer than a dead one takes"
+        )
 
 
 def test_the_lock_is_taken_again_after_a_cut(make_shell: MakeShell, proxy: Proxy, lock: Path) -> None:
@@ -224,3 +226,25 @@ def test_a_process_that_merely_looks_like_our_holder_is_left_alone(
             proxy.heal()
             assert shell.run("exit 3", timeout_s=20).exit_code == 3
             assert innocent.poll() is None
+
+
+@pytest.mark.slow
+def test_a_lock_is_taken_again_after_breaks_while_it_was_taken_again(
+    make_shell: MakeShell, proxy: Proxy, lock: Path
+) -> None:
+    shell = make_shell(port=proxy.port, pace=PATIENT, connect_timeout_s=1)
+    with shell.hold(str(lock)):
+        (stale,) = holders(lock)
+        proxy.freeze()
+        until(lambda: shell.num_breaks() == 1, "the dead link is noticed")
+        proxy.delay_s = 0.05
+        for _ in range(3):  # each of these ends an attempt at another stage
+            proxy.heal()
+            count = proxy.num_connections
+            until(lambda seen=count: proxy.num_connections > seen, "it is tried again")  # type: ignore[misc]
+            proxy.cut()
+        proxy.delay_s = 0
+        proxy.heal()
+        assert shell.run("exit 3", timeout_s=20).exit_code == 3
+        assert not is_running(stale)
+        assert len(holders(lock)) == 1

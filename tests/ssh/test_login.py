@@ -132,7 +132,9 @@ def test_the_right_key_is_found_among_several(sshd: Sshd, tmp_path: Path) -> Non
     shell.close()
 
 
-@pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
+@pytest.mark.parametrize(
+    "kind", ["ed25519", pytest.param("rsa", marks=pytest.mark.slow), pytest.param("ecdsa", marks=pytest.mark.slow)]
+)
 def test_a_passphrase_comes_from_the_environment(
     sshd: Sshd, make_shell: MakeShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
