@@ -7,12 +7,8 @@ from dataclasses import replace
 from sweeper.engines.sglang_case import Case
 from sweeper.engines.sglang_table import BACKEND_FLAGS
 
-ALIASES = {
-    "nsa": ("dsa", (0, 5, 13)),
-    "compressed": ("dsv4", (0, 5, 12)),
-    "tokenspeed_mla": ("cutedsl_mla", (0, 5, 21)),
-}
-"""Backend to what it is another name for, and since when."""
+ALIASES = {"tokenspeed_mla": ("cutedsl_mla", (0, 5, 21))}
+"""Backend to what SGLang makes of it, and since when."""
 
 MLA_ONLY = frozenset({"flashmla", "cutlass_mla", "trtllm_mla", "cutedsl_mla", "tokenspeed_mla"})
 

@@ -1,7 +1,7 @@
 """SGLang's own rewrites, foreseen: what a configuration is once the server has resolved it.
 
-Every version's argument handling was run on the same combinations (tests/sglang_oracle); the version numbers here are
-those at which its outcomes change. Sources: server_args.py (_handle_speculative_decoding) up to 0.5.12,
+Every version's argument handling was run on the same combinations (tests/sglang_oracle); the version numbers here
+are those at which its outcomes change. Sources: server_args.py (_handle_speculative_decoding) up to 0.5.12,
 arg_groups/speculative_hook.py from 0.5.13 on. A rewritten configuration is rewritten no further.
 """
 
@@ -37,7 +37,7 @@ SPECULATIVE_LIMIT = 48
 
 
 def plain_flags(flags: Mapping[str, FlagValue]) -> Flags:
-    """`flags` with equal values spelt equally: numbers in their own type, no absent flags, no spelt-out defaults."""
+    """`flags` with equal values spelt equally: numbers in their own type, no absent flags, no written defaults."""
     plain = {name: plain_value(name, value) for name, value in flags.items() if value is not False}
     if str(plain.get("speculative_algorithm", "none")).lower() == "none":
         plain.pop("speculative_algorithm", None)
@@ -45,7 +45,7 @@ def plain_flags(flags: Mapping[str, FlagValue]) -> Flags:
 
 
 def plain_value(name: str, value: FlagValue) -> FlagValue:
-    """The value in its flag's own type: 4.0 is 4 and, for a real-valued flag, 1 is 1.0. Algorithms are upper case."""
+    """The value in its flag's own type: 4.0 is 4, and 1 is 1.0 for a real-valued flag. Algorithms: upper case."""
     if isinstance(value, str):
         return value.upper() if name == "speculative_algorithm" and value.lower() != "none" else value
     if isinstance(value, bool):
@@ -59,16 +59,15 @@ def resolved(case: Case) -> Case:
     """The case as the server resolves it. What it refuses is left as it is: the rules name it."""
     case = replace(case, flags=plain_flags(case.flags))
     case = _with(case, {"speculative_algorithm": _algorithm(case)})
-    # Twice: which flags are dead can depend on values that are filled in, and the other way round.
-    for _ in range(2):
-        case = replace(case, flags=_without(case.flags, dead_flags(case)))
-        case = with_resolved_backends(case)
-        case = _speculation(case) if case.algorithm else case
+    case = replace(case, flags=_without(case.flags, dead_flags(case)))
+    case = with_resolved_backends(case)
+    case = _speculation(case) if case.algorithm else case
+    # Again: a flag can be dead for a value that was filled in.
     return replace(case, flags=_without(case.flags, dead_flags(case)))
 
 
 def _algorithm(case: Case) -> str:
-    """NEXTN is EAGLE in every version; both are FROZEN_KV_MTP with a Gemma4 assistant as draft (0.5.12 and later)."""
+    """NEXTN is EAGLE in every version; both are FROZEN_KV_MTP with a Gemma4 assistant as draft (since 0.5.12)."""
     algorithm = "EAGLE" if case.algorithm == "NEXTN" else case.algorithm
     assistant = case.draft is not None and case.draft.is_gemma4_assistant
     return "FROZEN_KV_MTP" if algorithm == "EAGLE" and assistant and case.version.since(0, 5, 12) else algorithm
@@ -112,7 +111,7 @@ def _carries_draft(case: Case) -> bool:
 
 
 def _default_numbers(case: Case) -> Case:
-    """Steps, branches and draft tokens when none of the three is set; with only some of them the server asserts."""
+    """Steps, branches and draft tokens when none of the three is set; with some of them the server asserts."""
     if case.target is None or case.target.error:
         return case
     if (
@@ -138,7 +137,7 @@ ADAPTIVE_STEPS_21 = (0, 1, 3, 5, 7)
 
 
 def adaptive_steps(case: Case) -> tuple[int, ...]:
-    """Legal values of speculative_num_steps under speculative_adaptive; empty when a file of the host says them."""
+    """Legal values of speculative_num_steps under speculative_adaptive; empty when a file on the host has them."""
     if case.text("speculative_adaptive_config"):
         return ()
     return ADAPTIVE_STEPS_21 if case.version.since(0, 5, 20) else ADAPTIVE_STEPS

@@ -44,7 +44,7 @@ _GPUS = (
 
 @dataclass(frozen=True)
 class Case:
-    """Flags and environment, and the host they are for. `target` and `draft` are None when nothing is known of them.
+    """Flags and environment, and the host they are for. `target` and `draft`: None when nothing is known of them.
 
     `gpu` is sm80, sm90, sm100, sm120, ...; empty when unknown or when the host has several kinds.
     """
@@ -113,7 +113,7 @@ def gpu_architecture(names: tuple[str, ...]) -> str:
 
 
 def _model(path: str, facts: HostFacts) -> Model | None:
-    """The model at `path`; None when its config.json was not looked for, a Model with an error when it is not there."""
+    """The model at `path`; None when its config.json was not looked for, with an error when it is not there."""
     name = config_path(path)
     if not name or name not in facts.files:
         return None

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from sweeper.engines.sglang_case import EAGLE_FAMILY, Case
 
 NO_NVLINK = frozenset({"sm120", "sm89", "sm75"})
-"""Architectures of which every card there is talks over PCIe only (RTX PRO 6000, L40S, L4, T4, RTX 4090, RTX 5090)."""
-
-OVERLAP_ONLY_BY_FLAG = ("EAGLE", "EAGLE3", "STANDALONE")
+"""Architectures whose cards all talk over PCIe only (RTX PRO 6000, L40S, L4, T4, RTX 4090, RTX 5090)."""
 
 _OF_ONE_ALGORITHM = (
     ("speculative_ngram_", ("NGRAM",)),
@@ -112,7 +110,7 @@ def adaptive_unsupported(case: Case) -> str:
     topk = case.number("speculative_eagle_topk")
     if case.algorithm not in ("EAGLE", "EAGLE3"):
         return "only EAGLE and EAGLE3 adapt"
-    if topk != 1 and (topk is not None or not case.version.since(0, 5, 14)):
+    if topk not in (None, 1):
         return "it needs speculative_eagle_topk 1"
     if case.dp_attention > 1:
         return "attention in data-parallel groups cannot adapt"

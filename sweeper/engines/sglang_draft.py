@@ -1,7 +1,7 @@
 """EAGLE or EAGLE3: whether the draft model fits the target and the algorithm, from both config.json.
 
-Sources: models/llama_eagle3.py, models/kimi_k25_eagle3.py, speculative/eagle_worker*.py, configs/model_config.py. All
-read, not run; in the form of sglang_rules.py, listed in DRAFT_RULES.
+Sources: models/llama_eagle3.py, models/kimi_k25_eagle3.py, speculative/eagle_worker*.py, configs/model_config.py.
+All read, not run; in the form of sglang_rules.py, listed in DRAFT_RULES.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def algorithm_fits_the_draft(case: Case) -> str:
         return ""
     if draft.is_eagle3 and case.algorithm != "EAGLE3":
         return (
-            f"speculative_algorithm {case.algorithm}: {_name(case)} is an EAGLE3 draft ({_evidence(draft)}); it needs "
-            f"EAGLE3{_skipped(case) if case.algorithm == 'EAGLE' else ''}"
+            f"speculative_algorithm {case.algorithm}: {_name(case)} is an EAGLE3 draft ({_evidence(draft)}); "
+            f"it needs EAGLE3{_skipped(case) if case.algorithm == 'EAGLE' else ''}"
         )
     if not draft.is_eagle3 and case.algorithm == "EAGLE3":
         return (
-            f"speculative_algorithm EAGLE3: {_name(case)} is no EAGLE3 draft (architecture {draft.architecture or '?'}, "
-            "no draft_vocab_size, no eagle_config)"
+            f"speculative_algorithm EAGLE3: {_name(case)} is no EAGLE3 draft "
+            f"(architecture {draft.architecture or '?'}, no draft_vocab_size, no eagle_config)"
         )
     return ""
 
@@ -99,7 +99,7 @@ def vocabularies_fit(case: Case) -> str:
 
 
 def draft_is_one_layer(case: Case) -> str:
-    """ "EAGLE3 currently only supports 1 layer" (llama_eagle3.py, up to 0.5.11)."""
+    """One layer only, up to 0.5.11 ("EAGLE3 currently only supports 1 layer", llama_eagle3.py)."""
     draft = case.draft
     if (
         case.algorithm != "EAGLE3"
@@ -112,10 +112,10 @@ def draft_is_one_layer(case: Case) -> str:
 
 
 def draft_context_fits(case: Case) -> str:
-    """E25: the draft runs with the target's context length, and a shorter draft is refused after the target is loaded.
+    """E25: the draft runs with the target's context length; a shorter draft is refused once the target is loaded.
 
-    model_config.py, _derive_context_length, unless SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN (drafts made for 2,048
-    tokens indexed past their table before that check: #10713, #10787).
+    model_config.py, _derive_context_length, unless SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN. Before that
+    check, drafts made for 2,048 tokens indexed past their table (#10713, #10787).
     """
     target, draft = case.target, case.draft
     own = target.context_length if target is not None else None
@@ -126,8 +126,8 @@ def draft_context_fits(case: Case) -> str:
     if allowed or case.algorithm not in ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH"):
         return ""
     return (
-        f"context_length {needed}: {_name(case)} is made for {draft.context_length}; set context_length to that, or "
-        "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 to risk drafts that are hardly accepted further on"
+        f"context_length {needed}: {_name(case)} is made for {draft.context_length}; set context_length to that, "
+        "or SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 to risk drafts that are hardly accepted further on"
     )
 
 
@@ -136,7 +136,7 @@ def draft_notice(case: Case) -> str:
     path = case.text("speculative_draft_model_path")
     if not case.algorithm or not path or case.draft is not None or path == case.target_path:
         return ""
-    return f"speculative_draft_model_path: {path[:200]} is not a folder of the host: whether it fits shows in the launch"
+    return f"speculative_draft_model_path: {path[:200]} is no folder of the host: only the launch shows if it fits"
 
 
 def _name(case: Case) -> str:

@@ -1,6 +1,6 @@
 """Environment variables under which SGLang runs: legal values, equal spellings, and what is never passed on.
 
-Sources: NVIDIA/nccl docs env.rst, src/graph/paths.cc and tuning.cc; sglang/srt/environ.py and entrypoints/engine.py.
+Sources: NVIDIA/nccl docs env.rst, src/graph/paths.cc and tuning.cc; sglang/srt/environ.py, entrypoints/engine.py.
 """
 
 from __future__ import annotations
@@ -99,10 +99,16 @@ def env_violations(env: Mapping[str, str]) -> list[str]:
 
 def canonical_env(env: Mapping[str, str], flags: Mapping[str, FlagValue], version: Version) -> dict[str, str]:
     """`env` with equal things spelt equally, and without variables that change nothing under `flags`."""
+    plain = plain_env(env)
+    return {name: plain[name] for name in sorted(plain) if not no_effect(name, plain, flags, version)}
+
+
+def plain_env(env: Mapping[str, str]) -> dict[str, str]:
+    """`env` with equal values spelt equally."""
     plain = {name: _plain(name, value) for name, value in env.items()}
     if plain.get("NCCL_P2P_LEVEL") == "LOC":
         plain["NCCL_P2P_DISABLE"] = "1"  # the same thing by another name
-    return {name: plain[name] for name in sorted(plain) if not no_effect(name, plain, flags, version)}
+    return plain
 
 
 def no_effect(name: str, env: Mapping[str, str], flags: Mapping[str, FlagValue], version: Version) -> str:
@@ -177,8 +183,8 @@ def _protocol(value: str) -> str:
     lists = [part.rpartition(":")[2].strip() for part in value.lower().split(";")]
     if any("ll128" in words.split(",") for words in lists if not words.startswith("^")):
         return (
-            f"{value!r} forces LL128: where the interconnect does not support it NCCL corrupts data silently, so it is "
-            "never swept"
+            f"{value!r} forces LL128: where the interconnect does not support it NCCL corrupts data silently, "
+            "so it is never swept"
         )
     return ""
 

@@ -1,4 +1,4 @@
-"""What can be seen wrong in single flags of SGLang: their names, types and bounds; and what a fair sweep must fix."""
+"""What can be seen wrong in single flags of SGLang: names, types, bounds; and what a fair sweep must fix."""
 
 from __future__ import annotations
 
@@ -127,6 +127,29 @@ def _text_mistake(value: str) -> str:
     return f"{value!r} begins with a dash: the server would take it for a flag" if value.startswith("-") else ""
 
 
+_ALWAYS_NEEDED: Mapping[str, tuple[str, str]] = {
+    # Flag to why it must be said, and an example.
+    "max_running_requests": (
+        "SGLang sets it to 48 with speculation and not without, so the baseline would run under other limits",
+        "8",
+    ),
+    "mem_fraction_static": (
+        "its default depends on the speculation, so the memory for the KV cache would change with it",
+        "0.85",
+    ),
+    "attention_backend": (
+        "its default changes with speculative_eagle_topk (on an H200 fa3 at 1, flashinfer above)",
+        "triton",
+    ),
+}
+_NEEDED_BY_DRAFTS: Mapping[str, tuple[str, str]] = {
+    "speculative_draft_attention_backend": (
+        "its default follows attention_backend, which not every draft can run on",
+        "triton",
+    ),
+}
+
+
 def config_mistakes(fixed: Mapping[str, FlagValue], searched: Collection[str]) -> list[str]:
     """What a fair comparison needs and `engine.flags` does not say, one line each with its dotted path.
 
@@ -135,35 +158,13 @@ def config_mistakes(fixed: Mapping[str, FlagValue], searched: Collection[str]) -
     return [
         f"engine.flags.{name}: is missing; {why}, e.g. {name}: {example}"
         for name, (why, example) in _needed(fixed, searched).items()
-        if fixed.get(name) is None
+        if fixed.get(name) is None and not (name in searched and name in _NEEDED_BY_DRAFTS)
     ]
 
 
-def _needed(fixed: Mapping[str, FlagValue], searched: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Flag to (why it must be said, an example). Sources: server_args.py of 0.5.8-0.5.10, speculative_hook.py later."""
-    needed = {
-        "max_running_requests": (
-            "with speculation the server silently sets it to 48, without it does not, so the baseline would run "
-            "under other limits (handle_speculative_decoding, all versions)",
-            "8",
-        ),
-        "mem_fraction_static": (
-            "up to 0.5.14 its default depends on the speculation, later on the draft's size (handle_gpu_memory_"
-            "settings), so the KV cache would change with the drafter",
-            "0.85",
-        ),
-        "attention_backend": (
-            "its default changes silently with speculative_eagle_topk: fa3 at 1 and flashinfer above on an H200 "
-            "(get_default_attn_backend)",
-            "triton",
-        ),
-    }
-    if _uses_drafts(fixed, searched):
-        needed["speculative_draft_attention_backend"] = (
-            "its default follows attention_backend, and some of those cannot draft (draft_utils.py)",
-            "triton",
-        )
-    return needed
+def _needed(fixed: Mapping[str, FlagValue], searched: Collection[str]) -> Mapping[str, tuple[str, str]]:
+    """Flag to why it must be said, and an example."""
+    return {**_ALWAYS_NEEDED, **_NEEDED_BY_DRAFTS} if _uses_drafts(fixed, searched) else _ALWAYS_NEEDED
 
 
 def _uses_drafts(fixed: Mapping[str, FlagValue], searched: Collection[str]) -> bool:

@@ -46,7 +46,7 @@ class Model:
 
 
 def config_path(model_path: str) -> str:
-    """Where a local model's config.json is; empty for what is not an absolute folder (a name of the hub, a file)."""
+    """Where a local model's config.json is; empty for what is no absolute folder (a name of the hub, a file)."""
     if not model_path.startswith("/") or "\0" in model_path or model_path.endswith(".gguf"):
         return ""
     return model_path.rstrip("/") + "/config.json"

@@ -1,4 +1,4 @@
-"""SGLang's configurations as a whole: equal ones made equal, illegal ones told, simpler ones preferred. All pure."""
+"""SGLang's configurations as a whole: equal ones made equal, illegal ones told, simpler ones preferred."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from sweeper.engines.sglang_canonical import plain_flags, resolved
 from sweeper.engines.sglang_case import Case, case_of
 from sweeper.engines.sglang_dead import dead_flags
 from sweeper.engines.sglang_draft import DRAFT_RULES, draft_notice
-from sweeper.engines.sglang_env import canonical_env, env_mistakes, env_violations, no_effect
+from sweeper.engines.sglang_env import canonical_env, env_mistakes, env_violations, no_effect, plain_env
 from sweeper.engines.sglang_flags import flag_mistakes
+from sweeper.engines.sglang_host_rules import HOST_RULES
+from sweeper.engines.sglang_option_rules import OPTION_RULES
 from sweeper.engines.sglang_rules import RULES
 from sweeper.spec import FlagValue, ServerConfig
 
-ALL_RULES = (*RULES, *BACKEND_RULES, *DRAFT_RULES)
+ALL_RULES = (*RULES, *OPTION_RULES, *BACKEND_RULES, *HOST_RULES, *DRAFT_RULES)
 
 _CONSERVATIVENESS = 0.3
 """By which data-parallel attention multiplies schedule_conservativeness."""
@@ -46,9 +48,9 @@ def without_effect(config: ServerConfig, facts: HostFacts) -> list[str]:
     case = _resolved(config, facts)
     dead = dead_flags(_plain(config, facts)) | dead_flags(_like(case, config))
     lines = [f"{name}: {reason}" for name, reason in dead.items() if name not in case.flags]
-    for name in config.env:
-        if reason := no_effect(name, canonical_env_without_drops(config.env), case.flags, case.version):
-            lines.append(f"{name}: {reason}")
+    env = plain_env(config.env)
+    dead_env = {name: no_effect(name, env, case.flags, case.version) for name in config.env}
+    lines += [f"{name}: {reason}" for name, reason in dead_env.items() if reason]
     lines += _overwritten(config, case)
     return [*lines, *([notice] if (notice := draft_notice(case)) else [])]
 
@@ -56,8 +58,8 @@ def without_effect(config: ServerConfig, facts: HostFacts) -> list[str]:
 def reported_flags(config: ServerConfig, facts: HostFacts) -> dict[str, FlagValue]:
     """What the server should report for a canonical `config`: its flags, and those that it counts differently.
 
-    Data-parallel attention divides the prefill's chunk and the scheduler's conservativeness (E23): launching the divided
-    values would divide them again, so they are not part of the canonical configuration.
+    Data-parallel attention divides the prefill's chunk and the scheduler's conservativeness (E23): launching
+    the divided values would divide them again, so they are not part of the canonical configuration.
     """
     case = _resolved(config, facts)
     flags = dict(case.flags)
@@ -80,7 +82,7 @@ def baseline_config(config: ServerConfig, facts: HostFacts) -> ServerConfig:
 
 
 def simplicity(flags: Mapping[str, FlagValue]) -> tuple[float, ...]:
-    """Sort key, the smallest the simplest: no speculation, NGRAM, a chain of drafts, a tree; then fewer of everything."""
+    """Sort key, the smallest the simplest: no speculation, NGRAM, a chain, a tree; then fewer of everything."""
     case = Case(flags=plain_flags(flags), env={}, version=case_of({}, {}, HostFacts()).version)
     topk = case.at_least("speculative_eagle_topk")
     kind = 0 if not case.algorithm else 1 if case.algorithm == "NGRAM" else 2 if topk <= 1 else 3
@@ -90,7 +92,10 @@ def simplicity(flags: Mapping[str, FlagValue]) -> tuple[float, ...]:
 
 def _resolved(config: ServerConfig, facts: HostFacts) -> Case:
     """The case as the server resolves it; its draft is looked up again, since a path may have been filled in."""
-    case = resolved(case_of(plain_flags(config.flags), config.env, facts))
+    asked = case_of(plain_flags(config.flags), config.env, facts)
+    case = resolved(asked)
+    if case.text("speculative_draft_model_path") == asked.text("speculative_draft_model_path"):
+        return case
     return case_of(case.flags, case.env, facts)
 
 
@@ -102,11 +107,6 @@ def _like(case: Case, config: ServerConfig) -> Case:
     """The resolved case, with the flags that were asked for and are gone."""
     flags = {**plain_flags(config.flags), **case.flags}
     return Case(**{**vars(case), "flags": flags})
-
-
-def canonical_env_without_drops(env: Mapping[str, str]) -> dict[str, str]:
-    """Plain values of the variables."""
-    return dict(env)
 
 
 def _overwritten(config: ServerConfig, case: Case) -> list[str]:

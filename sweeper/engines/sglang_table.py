@@ -1,7 +1,7 @@
-"""SGLang's flags as tables: types, bounds, choices with their versions, defaults, and what became of other spellings.
+"""SGLang's flags as tables: types, bounds, choices with their versions, defaults, other spellings.
 
-Read from each version's own argument parser, 0.5.8 to 0.5.23. A flag that is not here may be used all the same: the
-server's help on the host says whether it exists.
+Read from each version's own argument parser, 0.5.8 to 0.5.23. A flag that is not here may be used all the same:
+the server's help on the host says whether it exists.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ Since = tuple[int, int, int]
 _COUNT = 2**31 - 1
 
 WHOLE: Mapping[str, tuple[int, int]] = {
-    # Flag to its limits, both legal. `speculative_num_steps` 0 is legal under speculative_adaptive only.
-    "speculative_num_steps": (1, 64),
+    # Flag to its limits, both legal. No steps: NGRAM may fill that in, and speculative_adaptive allows it.
+    "speculative_num_steps": (0, 64),
     "speculative_eagle_topk": (1, 64),
     "speculative_num_draft_tokens": (1, 1024),
     "speculative_dflash_block_size": (1, 1024),
@@ -249,4 +249,4 @@ RENAMED: Mapping[str, str] = {
     "enable_hicache": "enable_hierarchical_cache",
     "stream_output": "incremental_streaming_output",
 }
-"""Other spellings of flags; one each, the one under which /server_info reports them, so that equal things are equal."""
+"""Other spellings of flags. One each is legal, that of /server_info, so that equal things are equal."""

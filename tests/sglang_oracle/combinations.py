@@ -53,13 +53,16 @@ def product(**choices: Sequence[FlagValue | None]) -> Iterator[dict[str, FlagVal
         yield {name: value for name, value in zip(choices, values, strict=True) if value is not None}
 
 
-def speculation(algorithm: str, numbers: Mapping[str, FlagValue] | None = None) -> dict[str, FlagValue]:
-    """The flags of an algorithm with its draft; no algorithm: none."""
+def speculation(
+    algorithm: str, numbers: Mapping[str, FlagValue] | None = None, model: str = "llama"
+) -> dict[str, FlagValue]:
+    """The flags of an algorithm with a draft that fits `model`; no algorithm: none."""
     if not algorithm:
         return {}
     draft: dict[str, FlagValue] = {}
     if algorithm in DRAFTS:
-        draft = {"speculative_draft_model_path": DRAFTS[algorithm]}
+        wide = "-wide}" if model == "deepseek" else "}"
+        draft = {"speculative_draft_model_path": DRAFTS[algorithm].replace("}", wide)}
     default = CHAIN if algorithm in ("EAGLE3", "EAGLE", "NEXTN", "STANDALONE") else {}
     return {"speculative_algorithm": algorithm, **draft, **(default if numbers is None else numbers)}
 
@@ -91,12 +94,13 @@ def backends() -> Iterator[Combination]:
         pages = [None, 16, 64] if gpu == "sm120" else [None, 32]
         if not algorithm and numbers_ is TREE:
             continue
-        draft = "{eagle3-wide}" if model == "deepseek" else "{eagle3}"
+        draft: dict[str, FlagValue] = {"speculative_draft_attention_backend": "triton"} if algorithm else {}
         for one in product(attention_backend=BACKENDS, page_size=pages):
-            flags = {**BASE, **speculation(algorithm, numbers_), **one}
-            if algorithm:
-                flags |= {"speculative_draft_model_path": draft, "speculative_draft_attention_backend": "triton"}
+            flags = {**BASE, **speculation(algorithm, numbers_, model), **draft, **one}
             yield Combination(gpu, model, flags)
+        unset = {name: value for name, value in BASE.items() if name != "attention_backend"}
+        for one in product(page_size=[None, 16]):
+            yield Combination(gpu, model, {**unset, **speculation(algorithm, numbers_, model), **draft, **one})
 
 
 def split_backends() -> Iterator[Combination]:
@@ -133,7 +137,8 @@ def parallel() -> Iterator[Combination]:
             yield Combination("sm120", "llama", {**BASE, **speculation(algorithm), **one}, env)
     for algorithm in ALGORITHMS:
         for one in product(dp_size=[1, 2, 3], enable_dp_lm_head=[None, True], chunked_prefill_size=[None, 4096]):
-            flags = {**BASE, "tp_size": 8, "enable_dp_attention": True, **one, **speculation(algorithm)}
+            flags = {**BASE, "tp_size": 8, "enable_dp_attention": True, **one}
+            flags |= speculation(algorithm, model="deepseek")
             yield Combination("sm120", "deepseek", flags)
     for one in product(page_size=[1, 48, 64, 96], chunked_prefill_size=[None, -1, 2048, 4800, 6144], tp_size=[None, 8]):
         yield Combination("sm120", "llama", {**BASE, **speculation("EAGLE3"), **one})
@@ -149,6 +154,8 @@ def other_algorithms() -> Iterator[Combination]:
         attention_backend=["triton", "flashinfer"],
     ):
         yield Combination("sm120", "llama", {**BASE, "speculative_algorithm": "NGRAM", **one})
+    branch = {"speculative_algorithm": "NGRAM", "speculative_ngram_branch_length": 18}
+    yield Combination("sm120", "llama", {**BASE, **branch})
     for one in product(speculative_eagle_topk=[2], speculative_draft_model_path=[None, "{eagle3}"]):
         yield Combination("sm120", "llama", {**BASE, "speculative_algorithm": "NGRAM", **one})
     for one in product(
@@ -178,10 +185,12 @@ def options() -> Iterator[Combination]:
                 yield Combination("sm120", "llama", {**BASE, **speculation(algorithm, one)})
     for name in ("speculative_use_rejection_sampling", "speculative_use_block_verification"):
         for algorithm, numbers_ in itertools.product(("EAGLE3", "EAGLE", "STANDALONE", "NGRAM", "DFLASH"), (CHAIN, TREE)):
-            for one in product(
-                speculative_accept_threshold_single=[None, 0.5],
-                enable_multi_layer_eagle=[None, True],
-                enable_deterministic_inference=[None, True],
+            for one in (
+                {},
+                {"speculative_accept_threshold_single": 0.5},
+                {"speculative_accept_threshold_acc": 0.5},
+                {"enable_multi_layer_eagle": True},
+                {"enable_deterministic_inference": True},
             ):
                 flags = speculation(algorithm, numbers_ if algorithm not in ("NGRAM", "DFLASH") else None)
                 yield Combination("sm120", "llama", {**BASE, **flags, name: True, **one})
@@ -211,7 +220,6 @@ def options() -> Iterator[Combination]:
             {"kv_cache_dtype": "fp8_e5m2", "attention_backend": "fa3"},
             {"cuda_graph_max_bs": 8},
             {"cuda_graph_max_bs_decode": 8},
-            {"speculative_ngram_branch_length": 18},
         ):
             gpu = "sm90" if "kv_cache_dtype" in more else "sm120"
             yield Combination(gpu, "llama", {**BASE, **speculation(algorithm), **more})
@@ -228,9 +236,10 @@ def options() -> Iterator[Combination]:
 
 
 def combinations() -> tuple[Combination, ...]:
-    """All of them, in an order that stays."""
+    """All of them, each once, in an order that stays."""
     groups = (numbers, backends, split_backends, schedule, parallel, other_algorithms, options)
-    return tuple(one for group in groups for one in group())
+    found = {fingerprint([one]): one for group in groups for one in group()}
+    return tuple(found.values())
 
 
 def fingerprint(found: Sequence[Combination]) -> str:

@@ -42,30 +42,23 @@ _DEEPSEEK: dict[str, Any] = {
     "torch_dtype": "bfloat16",
 }
 
+_DRAFT: dict[str, Any] = {**_LLAMA, "num_hidden_layers": 1}
+_WIDE_DRAFT: dict[str, Any] = {**_DRAFT, "hidden_size": 7168, "num_attention_heads": 64, "vocab_size": 163840}
+
 GPUS = ("sm80", "sm90", "sm100", "sm120")
 
 MODELS: dict[str, dict[str, Any]] = {
     "llama": _LLAMA,
-    "qwen": {**_LLAMA, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936},
+    "qwen": {**_LLAMA, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"},
     "deepseek": _DEEPSEEK,
-    "eagle3": {
-        **_LLAMA,
-        "architectures": ["LlamaForCausalLMEagle3"],
-        "num_hidden_layers": 1,
-        "draft_vocab_size": 32000,
-    },
-    "eagle3-wide": {
-        **_LLAMA,
-        "architectures": ["LlamaForCausalLMEagle3"],
-        "num_hidden_layers": 1,
-        "hidden_size": 7168,
-        "vocab_size": 163840,
-        "num_attention_heads": 64,
-        "draft_vocab_size": 32000,
-    },
-    "eagle": {**_LLAMA, "num_hidden_layers": 1, "architectures": ["LlamaForCausalLMEagle"]},
-    "block": {**_LLAMA, "num_hidden_layers": 5, "architectures": ["DFlashDraftModel"], "block_size": 8},
+    "eagle3": {**_DRAFT, "draft_vocab_size": 32000, "architectures": ["LlamaForCausalLMEagle3"]},
+    "eagle3-wide": {**_WIDE_DRAFT, "draft_vocab_size": 32000, "architectures": ["LlamaForCausalLMEagle3"]},
+    "eagle": {**_DRAFT, "architectures": ["LlamaForCausalLMEagle"]},
+    "eagle-wide": {**_WIDE_DRAFT, "architectures": ["LlamaForCausalLMEagle"]},
     "small": {**_LLAMA, "num_hidden_layers": 4, "hidden_size": 1024},
+    "small-wide": {**_WIDE_DRAFT, "num_hidden_layers": 4, "hidden_size": 1024, "num_attention_heads": 8},
+    "block": {**_LLAMA, "num_hidden_layers": 5, "architectures": ["DFlashDraftModel"], "block_size": 8},
+    "block-wide": {**_WIDE_DRAFT, "num_hidden_layers": 5, "architectures": ["DFlashDraftModel"], "block_size": 8},
 }
 
 FIELDS = (
