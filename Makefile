@@ -29,7 +29,7 @@ sweep: $(READY)  ## run the embedded sweep, or go on with it; ARGS='budget.trial
 	$(BIN)/specsweep run $(ARGS)
 
 rehearse: $(READY)  ## the Kimi night over SSH, on a stand-in for SGLang and its GPUs (3 minutes; needs sshd)
-	$(BIN)/python -m tests.gpu_host.rehearse $(ARGS)
+	$(BIN)/python -m tests.sglang.rehearse $(ARGS)
 
 test: $(READY)  ## unit tests and the quick tests with real processes, servers and databases
 	$(BIN)/pytest -m 'not slow' $(ARGS)

@@ -53,7 +53,7 @@ class ServerRig:
     """What starting and stopping takes. `shielded` holds interruptions back while it is open.
 
     `probe`: a short generation request that a ready server must answer in `probe_timeout_s` (its first one may
-    still compile kernels); None: none is made.
+    still compile kernels); None: none is made. `watch_gpus`: whether a launch waits for idle GPUs.
     """
 
     engine: Engine
@@ -64,6 +64,7 @@ class ServerRig:
     shielded: Callable[[], AbstractContextManager[None]] = nullcontext
     probe: HttpRequest | None = None
     probe_timeout_s: float = 120.0
+    watch_gpus: bool = True
 
 
 @contextmanager

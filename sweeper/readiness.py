@@ -29,7 +29,7 @@ def wait_until_ready(rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -> s
                 raise death(rig, trace, "during its start")
             if sign := rig.engine.fatal_sign(log):
                 raise stuck(rig, trace, sign)
-            phases.enter(rig.engine.readiness(log))
+            phases.enter(rig.engine.readiness(log), rig.engine.progress(log))
             if answers(target, rig.engine.health_path, _PAGE_TIMEOUT_S):
                 phases.end()
                 return target.url
@@ -57,18 +57,20 @@ def trouble_of(rig: ServerRig, trace: LaunchTrace) -> Callable[[], str]:
 
 
 class _Phases:
-    """The phases of the start that the log shows, each told once and timed."""
+    """The phases of the start that the log shows: timed, and told with how far each has come."""
 
     def __init__(self, rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -> None:
         self._rig, self._trace, self._on_phase = rig, trace, on_phase
         self._began_s = rig.clock.monotonic_s()
-        self.name = ""
+        self.name = self._shown = ""
 
-    def enter(self, name: str) -> None:
+    def enter(self, name: str, progress: str) -> None:
         if name != self.name:
             self.end()
             self.name, self._began_s = name, self._rig.clock.monotonic_s()
-            self._on_phase(name)
+        if (shown := f"{name} {progress}".rstrip()) != self._shown:
+            self._shown = shown
+            self._on_phase(shown)
 
     def end(self) -> None:
         if self.name:

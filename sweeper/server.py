@@ -62,7 +62,7 @@ def _require_clean_host(rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -
     """Every GPU idle, or TrialError(HOST_DIRTY): a start beside a ghost would be blamed on its configuration."""
     on_phase("checking the host")
     with host_errors():
-        trace.prove(gpu_mib_before=memory_of(rig.launcher.settle()))
+        trace.prove(gpu_mib_before=memory_of(rig.launcher.settle() if rig.watch_gpus else None))
 
 
 def _start(spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace) -> None:
@@ -150,6 +150,6 @@ def _prove_stop(rig: ServerRig, trace: LaunchTrace) -> None:
         port_free_after=stop.port_free,
     )
     try:
-        trace.prove(gpu_mib_after=memory_of(rig.launcher.settle()))
+        trace.prove(gpu_mib_after=memory_of(rig.launcher.settle() if rig.watch_gpus else None))
     except (HostDirty, HostLost) as error:
         trace.prove(not_clean_after=str(error)[:1000])

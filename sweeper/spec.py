@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
@@ -164,20 +165,21 @@ class HostSpec(Frozen):
 
     `address`: where the server is reached over HTTP; empty: through the SSH connection, with no open port.
     `nodes`: destinations of the further hosts of a server that spans several, in the order of their ranks;
-    `node_address`: the first host's HOST:PORT as they reach it. `gpus`: the indices to use; empty: all. A GPU
-    with at most `gpu_idle_mib` in use is idle; a server's memory may take `gpu_wait_s` to come back.
+    `node_address`: the first host's HOST:PORT as they reach it. `gpus`: the indices to use; empty: all.
+    `watch_gpus`: whether a launch waits for idle GPUs; None: if the engine runs on them. A GPU with at most `gpu_idle_mib` in use is idle; a server's memory may take `gpu_wait_s` to come back.
     """
 
     name: str = Field(min_length=1)
     kind: Literal["local", "ssh"] = "local"
-    ssh: SshSpec | None = None
+    ssh: SshSpec | None = Field(default=None, validate_default=True)
     state_dir: str
     port_low: int = Field(gt=0, lt=65536)
     port_high: int = Field(gt=0, lt=65536)
     address: str = ""
     nodes: tuple[str, ...] = ()
-    node_address: str = ""
+    node_address: str = Field(default="", validate_default=True)
     gpus: tuple[Annotated[int, Field(ge=0, lt=1024)], ...] = ()
+    watch_gpus: bool | None = None
     gpu_idle_mib: int = Field(default=1024, ge=0, le=_MAX_COUNT)
     gpu_wait_s: float = Field(default=60, ge=0, le=_MAX_SECONDS)
 
@@ -196,16 +198,32 @@ class HostSpec(Frozen):
         _once(gpus)
         return gpus
 
-    @model_validator(mode="after")
-    def _reachable(self) -> Self:
-        if (self.kind == "ssh") != (self.ssh is not None):
-            wrong = "needs ssh.destination" if self.kind == "ssh" else "has no use for ssh: host.kind=ssh"
-            raise ValueError(f"kind {self.kind} {wrong}")
-        if self.nodes and self.kind != "ssh":
-            raise ValueError("further nodes are reached over SSH: host.kind=ssh")
-        if self.nodes and not self.node_address:
-            raise ValueError("nodes needs node_address, the first host's HOST:PORT as the others reach it")
-        return self
+    @field_validator("ssh")
+    @classmethod
+    def _of_its_kind(cls, ssh: SshSpec | None, info: ValidationInfo) -> SshSpec | None:
+        kind = info.data.get("kind")
+        if kind == "ssh" and ssh is None:
+            raise ValueError("needs a destination: choose host=ssh and give host.ssh.destination=NAME")
+        if kind == "local" and ssh is not None:
+            raise ValueError("has no meaning for this machine: choose host=ssh too")
+        return ssh
+
+    @field_validator("nodes")
+    @classmethod
+    def _reachable(cls, nodes: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        _once(nodes)
+        if nodes and info.data.get("kind") == "local":
+            raise ValueError("further hosts are reached over SSH: choose host=ssh")
+        return nodes
+
+    @field_validator("node_address")
+    @classmethod
+    def _where_the_first_is(cls, node_address: str, info: ValidationInfo) -> str:
+        if info.data.get("nodes") and not re.fullmatch(r"\S+:\d{1,5}", node_address):
+            raise ValueError(
+                "should be HOST:PORT of the first host as the other nodes reach it, e.g. 10.0.0.1:20000"
+            )
+        return node_address
 
     @field_validator("port_high")
     @classmethod
@@ -243,8 +261,8 @@ class WorkloadSpec(Frozen):
     """
 
     name: str
-    chat: bool = True
     prompts: tuple[Prompt, ...] = Field(min_length=1)
+    chat: bool = True
     max_tokens: int = Field(gt=0, le=_MAX_COUNT)
     repeats: int = Field(gt=0, le=_MAX_COUNT)
     warmup_requests: int = Field(ge=0, le=_MAX_COUNT)

@@ -49,6 +49,7 @@ class Rig:
         limits = self.spec.limits
         if self.start_limit_s is not None:
             limits = limits.model_copy(update={"start_s": self.start_limit_s})
+        watch = self.spec.host.watch_gpus
         return ServerRig(
             engine=self.engine,
             launcher=self.launcher,
@@ -56,6 +57,7 @@ class Rig:
             limits=limits,
             model_path=self.facts.model_path,
             shielded=self.interrupts.shielded,
+            watch_gpus=self.engine.on_gpus if watch is None else watch,
             probe=self.engine.request(self.workload.prompts[0], self.workload, _PROBE_TOKENS),
         )
 
@@ -160,7 +162,7 @@ class _Launch:
             requested=proposal.requested,
             canonical=proposal.canonical,
             effective=trace.effective,
-            surprises=surprises(proposal.canonical.flags, trace.effective),
+            surprises=surprises(rig.engine.reported(proposal.canonical, rig.facts), trace.effective),
             argv=self.argv,
             host=rig.launcher.host,
             server_id=trace.handle.server_id if trace.handle else "",

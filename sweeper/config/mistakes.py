@@ -67,7 +67,9 @@ def valid_names(word: object, valid: Iterable[str]) -> str:
 
 
 def cannot_resolve(path: str, reason: str) -> str:
-    """Why a value that refers to another one, or to the environment, has none."""
+    """Why a value that refers to another one, or to the environment, has none; empty: told elsewhere."""
+    if "MissingMandatoryValue" in reason:  # the value that it refers to is told itself
+        return ""
     if found := _VARIABLE.search(reason):
         variable = found[1]
         return (

@@ -40,8 +40,11 @@ def to_spec(
         if isinstance(value, str | int | float)
     }
     built = build_space(_mapping(data.get("space")), space_before, flags, read)
-    space = built.mistakes if isinstance(data.get("space"), Mapping) else []
-    mistakes = [*told.values(), *space, *_engine_mistakes(engine.get("name"), flags, built)]
+    missing = {path.removeprefix("space.") for path in told if path.startswith("space.")}
+    about = tuple(f"space.when.{name}:" for name in missing)  # a condition for what is missing is no mistake
+    is_read = isinstance(data.get("space"), Mapping)
+    space = [line for line in built.mistakes if is_read and not line.startswith(about)]
+    mistakes = [*filter(None, told.values()), *space, *_engine_mistakes(engine.get("name"), flags, built)]
     mistakes += _env_value_mistakes(engine.get("name"), _mapping(engine.get("env")), built)
     mistakes += [*_objective_mistakes(data.get("objective")), *_env_mistakes(data)]
     mistakes += place_mistakes(_mapping(data.get("study")), _mapping(data.get("tracking")))

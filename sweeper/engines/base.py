@@ -117,6 +117,7 @@ class Engine(Protocol):
     """One inference server's rules, command line and answers."""
 
     name: str
+    on_gpus: bool
     health_path: str
     info_path: str
     metrics_path: str
@@ -154,6 +155,9 @@ class Engine(Protocol):
     def violations(self, config: ServerConfig, facts: HostFacts) -> list[str]:
         """Why the server would refuse, crash on or silently ignore `config`; empty when it is legal."""
 
+    def reported(self, config: ServerConfig, facts: HostFacts) -> Mapping[str, FlagValue]:
+        """The flags that a server launched with a canonical `config` should report of itself."""
+
     def baseline(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
         """`config` without speculative decoding, canonical."""
 
@@ -180,6 +184,9 @@ class Engine(Protocol):
 
     def readiness(self, log: str) -> str:
         """The phase of the start that the log shows (`starting`, `loading weights`, `ready`, ...)."""
+
+    def progress(self, log: str) -> str:
+        """How far the newest phase of the start has come (`45 % (28 of 62)`); empty when the log does not say."""
 
     def fatal_sign(self, log: str) -> str:
         """A line after which the server will never answer again, though its process may live on; else empty."""

@@ -65,6 +65,7 @@ class LlamaCpp:
     """The engine `llamacpp`. Its server reports little of itself: see `effective`."""
 
     name = "llamacpp"
+    on_gpus = False  # the packaged one; a native build may be: host.watch_gpus=true
     health_path = "/health"
     info_path = "/props"
     metrics_path = "/metrics"
@@ -103,6 +104,10 @@ class LlamaCpp:
         """Why the server would refuse, crash on or silently ignore `config`. The host changes nothing here."""
         mistakes = self.flag_mistakes({name: (value,) for name, value in config.flags.items()})
         return mistakes or combination_mistakes(self.canonical(config, facts))
+
+    def reported(self, config: ServerConfig, facts: HostFacts) -> Mapping[str, FlagValue]:
+        """Just what it was given."""
+        return config.flags
 
     def baseline(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
         """`config` without speculative decoding, canonical."""
@@ -154,6 +159,10 @@ class LlamaCpp:
     def readiness(self, log: str) -> str:
         """The phase of the start. Ready is told by the server's health alone; the log names the way there."""
         return next((phase for pattern, phase in _PHASES if pattern.search(log)), "starting")
+
+    def progress(self, log: str) -> str:
+        """Empty: it starts in a second."""
+        return ""
 
     def fatal_sign(self, log: str) -> str:
         """None: this server is one process, and its end is its end."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from sweeper.engines.base import Engine
 from sweeper.engines.llamacpp import LlamaCpp
+from sweeper.engines.sglang import SGLang
 
-_ENGINES: Mapping[str, Callable[[], Engine]] = {LlamaCpp.name: LlamaCpp}
+_ENGINES: Mapping[str, Callable[[], Engine]] = {LlamaCpp.name: LlamaCpp, SGLang.name: SGLang}
 
 ENGINE_NAMES: tuple[str, ...] = tuple(sorted(_ENGINES))
 

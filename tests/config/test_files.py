@@ -31,7 +31,7 @@ BROKEN_FILES = [
     ("option by number", "limits: {1: 2}\n", "limits.1: unknown name"),
     ("prompts", "workload: {prompts: [hello]}\n", "workload.prompts.0: 'hello' should be a mapping with id, text"),
     ("missing", "defaults: [override /model: gguf]\n", "model.path: is missing; give it"),
-    ("to missing", "model: {path: '???'}\nobjective: ${model.path}\n", "objective: cannot be resolved"),
+    ("to missing", "model: {path: '???'}\nobjective: ${model.path}\n", "model.path: is missing; give it"),
     ("space", "space: 3\n", "space: 3 should be a mapping with"),
     ("empty space", "space: null\n", "space: null should be a mapping"),
     ("sweep", "budget: {trials: 'choice(1,2)'}\n", "budget.trials: 'choice(1,2)' should be a whole number"),
@@ -115,7 +115,7 @@ def test_a_root_without_groups_lists_what_is_missing(write_files: WriteFiles) ->
 
 def test_options_of_the_users_own_are_listed_with_the_packaged_ones(write_files: WriteFiles) -> None:
     (line,) = mistakes("workload=mien", config_dir=write_files({"workload/mine.yaml": ""}))
-    assert "valid: chat, copy_edit, mine (did you mean mine?)" in line
+    assert "valid: chat, copy_edit, mine, single_stream (did you mean mine?)" in line
 
 
 def test_a_wrong_file_and_a_wrong_override_are_reported_together(write_files: WriteFiles) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from sweeper.config import load
 from sweeper.config.files import trap_mistakes
-from sweeper.space import num_combinations
+from sweeper.errors import ConfigError
+from sweeper.space import contains, num_combinations
 from sweeper.spec import Choice, IntRange, Parameter
 from tests.config.conftest import WriteFiles
 
@@ -17,6 +18,15 @@ pytestmark = pytest.mark.compose
 
 CONF = Path(__file__).parents[2] / "conf"
 SNAPSHOTS = Path(__file__).parent / "snapshots"
+GIVEN = {
+    "kimi_k25_eagle3_8gpu": ("host.ssh.destination=gpu1",),
+    "sglang_any": (
+        "host.ssh.destination=gpu1",
+        "model.path=/models/m",
+        "space.speculative_draft_model_path=/models/d",
+    ),
+}
+"""What a preset leaves to its user."""
 PRESETS = sorted(path.stem for path in (CONF / "preset").glob("*.yaml"))
 
 
@@ -27,9 +37,34 @@ def parameters(*overrides: str) -> dict[str, Parameter]:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_each_preset_resolves_to_its_snapshot(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    spec = load([f"preset={preset}"]).spec
+    spec = load([f"preset={preset}", *GIVEN.get(preset, ())]).spec
     text = json.dumps(spec.model_dump(mode="json"), indent=2).replace(json.dumps(sys.executable), '"PYTHON"')
     assert text + "\n" == (SNAPSHOTS / f"{preset}.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("preset", GIVEN)
+def test_what_a_preset_leaves_to_its_user_is_asked_for_and_nothing_else_is_wrong(preset: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load([f"preset={preset}"])
+    asked = [f"{given.partition('=')[0]}: is missing; give it:" for given in GIVEN[preset]]
+    assert len(caught.value.mistakes) == len(asked)
+    assert all(any(line.startswith(start) for start in asked) for line in caught.value.mistakes)
+
+
+def test_the_kimi_night_can_be_searched_as_it_was_published() -> None:
+    searched = parameters("preset=kimi_k25_eagle3_8gpu", *GIVEN["kimi_k25_eagle3_8gpu"])
+    published = {
+        "speculative_num_steps": (2, 3, 8),
+        "speculative_num_draft_tokens": (5, 16, 32),
+        "speculative_eagle_topk": (1, 2, 4),
+        "disable_cuda_graph": (False, True),
+        "speculative_algorithm": ("none", "EAGLE3"),
+    }
+    for name, values in published.items():
+        assert all(contains(searched[name].domain, value) for value in values), name
+    workload = load(["preset=kimi_k25_eagle3_8gpu", *GIVEN["kimi_k25_eagle3_8gpu"]]).spec.workload
+    assert (len(workload.prompts), workload.max_tokens) == (5, 1024)
+    assert all(12 <= len(prompt.text.split()) <= 24 for prompt in workload.prompts)
 
 
 def test_without_arguments_the_embedded_sweep_is_loaded() -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.compose
 # (override, how its line begins, what it must say)
 MISTAKES = [
     # groups
-    ("engine=llamacp", "engine: 'llamacp'", "valid: llamacpp (did you mean llamacpp?)"),
+    ("engine=llamacp", "engine: 'llamacp'", "valid: llamacpp, sglang (did you mean llamacpp?)"),
     ("preset=llamacpp_smok", "preset: 'llamacpp_smok'", "llamacpp_chat, llamacpp_ngram, llamacpp_smoke"),
     ("workload=null", "workload=null", "workload=OPTION"),
     ("engine=[llamacpp]", "engine=[llamacpp]", "the name of one option"),

@@ -1,0 +1,255 @@
+"""SGLang 0.5.8 and later: the engine, put together from its rules and from what its server says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from launchers.base import LaunchSpec
+from sweeper.engines import sglang_answers as answers
+from sweeper.engines import sglang_reports as reports
+from sweeper.engines import sglang_spec as rules
+from sweeper.engines.base import (
+    Counters,
+    Diagnosis,
+    Generation,
+    HostFacts,
+    HttpRequest,
+    Identity,
+    Placement,
+    StreamedResponse,
+)
+from sweeper.engines.sglang_decode import running_mistakes
+from sweeper.engines.sglang_diagnosis import diagnose_log
+from sweeper.engines.sglang_env import UNSET_ENV, env_mistakes
+from sweeper.engines.sglang_flags import config_mistakes, flag_mistakes, takes_whole_numbers
+from sweeper.engines.sglang_log import fatal_sign, progress, readiness
+from sweeper.engines.sglang_model import host_files
+from sweeper.engines.sglang_version import parse_version, version_notice
+from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
+
+BYPASS_ACCEPT_LENGTH = 1.05
+BYPASS_STEPS = 200
+"""A drafter of which so little is kept over so many verify steps is not in force: `EAGLE` instead of `EAGLE3`
+gives 1.00 with no error and no warning in any sampled version, and a draft of random weights 1.004."""
+
+_VERSION = """
+from importlib.metadata import PackageNotFoundError, version
+try:
+    print("sglang", version("sglang"))
+except PackageNotFoundError:
+    import sglang
+    print("sglang", sglang.__version__)
+"""
+
+_TEMPLATE = """
+import json, sys
+from transformers import AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=sys.argv[2] == "yes")
+texts = json.loads(sys.argv[3])
+ids = [
+    tokenizer.apply_chat_template(
+        [{"role": "user", "content": text}], add_generation_prompt=True, tokenize=True, return_dict=False
+    )
+    for text in texts
+]
+print("\\nspecsweep-token-ids " + json.dumps([[int(i) for i in row] for row in ids]))
+"""
+"""Applied by the server's own Python: /generate takes no messages, and the chat endpoint tells no acceptance."""
+
+_SHEBANG = 'IFS= read -r line < "$(command -v -- "$1")" || exit 127; shift; exec ${line#??} "$@"'
+"""Runs the interpreter named in the first line of a program such as `sglang`."""
+
+_LONG_FLAG = re.compile(r"(?<![\w-])--([A-Za-z0-9](?:[\w-]*\w)?)")
+
+
+class SGLang:
+    """The engine `sglang`: `python -m sglang.launch_server` or `sglang serve`."""
+
+    name = "sglang"
+    on_gpus = True
+    health_path = "/health"
+    info_path = "/server_info"
+    metrics_path = "/metrics"
+
+    def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
+        """Names that no version has or that are set here, and values that the server refuses."""
+        return flag_mistakes(flags)
+
+    def env_mistakes(self, env: Mapping[str, Sequence[str]]) -> list[str]:
+        """NCCL's legal values, and variables that would fake what is measured."""
+        return env_mistakes(env)
+
+    def takes_whole_numbers(self, flag: str) -> bool:
+        """Whether the table of flags says so."""
+        return takes_whole_numbers(flag)
+
+    def config_mistakes(self, fixed: Mapping[str, FlagValue], searched: Collection[str]) -> list[str]:
+        """Settings whose default changes with the speculation must be given: the baseline's would be others."""
+        return config_mistakes(fixed, searched)
+
+    def host_files(self, flags: Mapping[str, Sequence[FlagValue]], model_path: str) -> tuple[str, ...]:
+        """config.json of the model and of every draft."""
+        return host_files(flags, model_path)
+
+    def canonical(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
+        """After SGLang's own silent rewrites, in the spelling of /server_info."""
+        return rules.canonical_config(config, facts)
+
+    def without_effect(self, config: ServerConfig, facts: HostFacts) -> list[str]:
+        """Dead knobs, and what this host makes of others."""
+        notice = version_notice(facts.engine_version) if facts.engine_version else ""
+        return [*([notice] if notice else []), *rules.without_effect(config, facts)]
+
+    def violations(self, config: ServerConfig, facts: HostFacts) -> list[str]:
+        """Why SGLang would refuse, crash on, or silently serve something else or something wrong."""
+        return rules.rule_violations(config, facts)
+
+    def reported(self, config: ServerConfig, facts: HostFacts) -> Mapping[str, FlagValue]:
+        """Data-parallel attention divides two of the values that it reports."""
+        return rules.reported_flags(config, facts)
+
+    def baseline(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
+        """`config` without speculative decoding, canonical."""
+        return rules.baseline_config(config, facts)
+
+    def is_speculative(self, config: ServerConfig) -> bool:
+        """Whether a speculative algorithm is asked for."""
+        return rules.is_speculative(config.flags)
+
+    def simplicity(self, config: ServerConfig) -> tuple[float, ...]:
+        """No speculation, then n-grams, chains, trees; fewer steps, fewer draft tokens, fewer other flags."""
+        return rules.simplicity(config.flags)
+
+    def version_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        """The package's version, asked of the server's own Python: the server itself takes 20 s to tell."""
+        return (*_python(command), "-c", _VERSION)
+
+    def parse_version(self, output: str) -> str:
+        """`0.5.15.post1`. Raises ValueError when there is none, or one too old."""
+        found = re.search(r"^sglang (\S+)\s*$", output, re.MULTILINE)
+        if found is None:
+            raise ValueError(f"no line `sglang VERSION` in {output.strip()[-200:]!r}")
+        return parse_version(found[1])
+
+    def help_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        """`COMMAND --help`."""
+        return (*command, "--help")
+
+    def known_flags(self, help_text: str) -> frozenset[str]:
+        """Every long flag in the text; empty when --model-path is not among them: some other program spoke."""
+        found = frozenset(name.replace("-", "_") for name in _LONG_FLAG.findall(help_text))
+        return found if "model_path" in found else frozenset()
+
+    def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
+        """The command line; the nonce is the served model's name, which /server_info repeats.
+
+        A server that spans several hosts has one such line per rank, alike but for the rank.
+        """
+        argv = [*placement.command, "--model-path", placement.model_path, "--served-model-name", placement.nonce]
+        argv += ["--host", placement.bind, "--port", str(placement.port), "--enable-metrics"]
+        for name, value in config.flags.items():
+            if value is not False:
+                argv.append(f"--{name.replace('_', '-')}")
+                argv += [] if value is True else [str(value)]
+        unset = tuple(name for name in UNSET_ENV if name not in config.env)
+        spec = LaunchSpec(tuple(argv), placement.port, placement.nonce, env=config.env, unset_env=unset)
+        if placement.num_nodes == 1:
+            return spec
+        nodes = ("--nnodes", str(placement.num_nodes), "--dist-init-addr", placement.node_address, "--node-rank")
+        ranks = [
+            replace(
+                spec,
+                argv=(*spec.argv, *nodes, str(rank)),
+                nonce=f"{spec.nonce}-{rank}" if rank else spec.nonce,
+            )
+            for rank in range(placement.num_nodes)
+        ]
+        return replace(ranks[0], others=tuple(ranks[1:]))
+
+    def readiness(self, log: str) -> str:
+        """The phase of the start. Ready is told by the server's health alone; the log names the way there."""
+        return readiness(log)
+
+    def progress(self, log: str) -> str:
+        """How many of the weights' files, or of the graphs, are done."""
+        return progress(log)
+
+    def fatal_sign(self, log: str) -> str:
+        """A line after which this server will never answer again, though its main process may live on."""
+        return fatal_sign(log)
+
+    def identity(self, info: Mapping[str, Any]) -> Identity:
+        """Served name and model path from /server_info. Raises ValueError when one is missing."""
+        return reports.parse_identity(info)
+
+    def effective(self, info: Mapping[str, Any]) -> dict[str, FlagValue]:
+        """The resolved arguments, as /server_info has them."""
+        return reports.parse_effective(info)
+
+    def flush(self) -> HttpRequest | None:
+        """Empties the prefix cache; refused while a request runs."""
+        return answers.flush_request()
+
+    def template_argv(
+        self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The model's chat template, applied by the Python that the server runs under."""
+        tokenizer = str(config.flags.get("tokenizer_path", model_path))
+        trust = "yes" if config.flags.get("trust_remote_code") is True else "no"
+        return (*_python(command), "-c", _TEMPLATE, tokenizer, trust, json.dumps(list(texts)))
+
+    def parse_template(self, output: str) -> list[tuple[int, ...]]:
+        """The token ids of each text. Raises ValueError."""
+        found = re.search(r"^specsweep-token-ids (.*)$", output, re.MULTILINE)
+        rows = json.loads(found[1]) if found else None
+        if not isinstance(rows, list) or not all(_is_token_ids(row) for row in rows):
+            raise ValueError(f"no token ids in {output.strip()[-200:]!r}")
+        return [tuple(row) for row in rows]
+
+    def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
+        """A streamed /generate: the only endpoint whose answers count verify steps and accepted drafts."""
+        return HttpRequest("POST", "/generate", answers.request_body(prompt, workload, max_tokens))
+
+    def parse(self, response: StreamedResponse) -> Generation:
+        """The answer, understood. Raises ValueError when it is not a complete, sensible one."""
+        return answers.parse_generate(response)
+
+    def counters(self, metrics_text: str) -> Counters:
+        """The totals on /metrics, where this version has any; gauges are not counters."""
+        return reports.parse_counters(metrics_text)
+
+    def bypass(self, config: ServerConfig, metrics: Mapping[str, float]) -> str:
+        """Next to nothing of the drafts was ever kept: the wrong algorithm, or no draft of this model."""
+        steps, length = metrics.get("num_verify_steps", 0), metrics.get("accept_length")
+        if not self.is_speculative(config) or length is None or length >= BYPASS_ACCEPT_LENGTH:
+            return ""
+        if steps < BYPASS_STEPS or config.flags.get("speculative_algorithm") == "NGRAM":
+            return ""  # n-grams may truly find nothing in new text
+        return (
+            f"accept_length {length:.3f} over {steps:.0f} verify steps: the drafts are never kept. Is the draft "
+            f"model made for this target, and for {config.flags.get('speculative_algorithm')}? (each is counted)"
+        )
+
+    def running_mistakes(self, config: ServerConfig, log: str) -> list[str]:
+        """CUDA graphs that were asked for and not used, and other things that only the log shows."""
+        return running_mistakes(config, log)
+
+    def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
+        """What went wrong; None when the log does not show it (137 is SGLang's ordinary exit code)."""
+        return diagnose_log(log, exit_code)
+
+
+def _python(command: Sequence[str]) -> tuple[str, ...]:
+    """The Python that runs the server: named in the command, or in the first line of the program that it names."""
+    if PurePosixPath(command[0]).name.startswith(("python", "pypy")):
+        return (command[0],)
+    return ("/bin/sh", "-c", _SHEBANG, "sh", command[0])
+
+
+def _is_token_ids(row: object) -> bool:
+    return isinstance(row, list) and bool(row) and all(type(token) is int and token >= 0 for token in row)
