@@ -13,6 +13,7 @@ from dataclasses import replace
 from sweeper.engines.sglang_backends import with_resolved_backends
 from sweeper.engines.sglang_case import EAGLE_FAMILY, Case
 from sweeper.engines.sglang_dead import dead_flags
+from sweeper.engines.sglang_env import spec_v2
 from sweeper.engines.sglang_table import DEFAULTS, REAL
 from sweeper.spec import FlagValue
 
@@ -62,6 +63,8 @@ def resolved(case: Case) -> Case:
     case = replace(case, flags=_without(case.flags, dead_flags(case)))
     case = with_resolved_backends(case)
     case = _speculation(case) if case.algorithm else case
+    if _overlap_is_off(case):
+        case = _with(case, {"disable_overlap_schedule": True})
     # Again: a flag can be dead for a value that was filled in.
     return replace(case, flags=_without(case.flags, dead_flags(case)))
 
@@ -71,6 +74,22 @@ def _algorithm(case: Case) -> str:
     algorithm = "EAGLE" if case.algorithm == "NEXTN" else case.algorithm
     assistant = case.draft is not None and case.draft.is_gemma4_assistant
     return "FROZEN_KV_MTP" if algorithm == "EAGLE" and assistant and case.version.since(0, 5, 12) else algorithm
+
+
+def _overlap_is_off(case: Case) -> bool:
+    """Whether SGLang switches the overlapping schedule off by itself.
+
+    With pipeline stages always. Under speculation up to 0.5.13: for all but the EAGLE family; for that one unless
+    SGLANG_ENABLE_SPEC_V2 is on, and in 0.5.11 and 0.5.12 with branches too (the first worker is used then).
+    """
+    if case.at_least("pp_size") > 1:
+        return True
+    if not case.algorithm or case.version.since(0, 5, 14):
+        return False
+    if case.algorithm not in EAGLE_FAMILY or not spec_v2(case.env, case.version):
+        return True
+    tree = case.at_least("speculative_eagle_topk") > 1
+    return tree and case.version.since(0, 5, 11) and not case.version.since(0, 5, 13)
 
 
 def _speculation(case: Case) -> Case:

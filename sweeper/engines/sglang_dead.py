@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sweeper.engines.sglang_case import EAGLE_FAMILY, Case
+from sweeper.engines.sglang_env import spec_v2
 
 NO_NVLINK = frozenset({"sm120", "sm89", "sm75"})
 """Architectures whose cards all talk over PCIe only (RTX PRO 6000, L40S, L4, T4, RTX 4090, RTX 5090)."""
@@ -79,12 +80,12 @@ def _under_algorithm(case: Case) -> Iterator[tuple[str, str]]:
         yield "enable_mixed_chunk", f"SGLang switches it off under {algorithm} (E14 of speculative_hook.py)"
     if reason := _overlap_is_decided(case):
         yield "disable_overlap_schedule", reason
-    if reason := adaptive_unsupported(case):
+    if (reason := adaptive_unsupported(case)) and case.version.since(0, 5, 11):
         yield "speculative_adaptive", f"SGLang falls back to static numbers: {reason}"
         yield "speculative_adaptive_config", f"SGLang falls back to static numbers: {reason}"
     elif not case.on("speculative_adaptive"):
         yield "speculative_adaptive_config", "speculative_adaptive is not set"
-    if algorithm not in _window_readers(case) and "speculative_draft_sink_size" not in case.flags:
+    if algorithm not in _window_readers(case):
         yield "speculative_draft_window_size", f"{algorithm} does not read it (speculative_hook.py)"
 
 
@@ -94,15 +95,10 @@ def _keeps_mixed_chunk(case: Case) -> bool:
 
 
 def _overlap_is_decided(case: Case) -> str:
-    """Why disable_overlap_schedule is overwritten; empty when it is respected.
-
-    Up to 0.5.10 SGLANG_ENABLE_SPEC_V2 decides; until 0.5.13 the other algorithms always run without overlap.
-    """
-    if case.version.since(0, 5, 14):
-        return ""
-    if case.algorithm not in EAGLE_FAMILY:
-        return f"{case.algorithm} always runs without overlap up to 0.5.13"
-    return "" if case.version.since(0, 5, 11) else "SGLANG_ENABLE_SPEC_V2 decides it up to 0.5.10"
+    """Why disable_overlap_schedule is overwritten; empty when it is respected, or holds anyway."""
+    if case.algorithm in EAGLE_FAMILY and not case.version.since(0, 5, 11) and spec_v2(case.env, case.version):
+        return "SGLANG_ENABLE_SPEC_V2 switches the overlap on, up to 0.5.10"
+    return ""
 
 
 def adaptive_unsupported(case: Case) -> str:
@@ -121,4 +117,7 @@ def adaptive_unsupported(case: Case) -> str:
 
 
 def _window_readers(case: Case) -> tuple[str, ...]:
+    """A window next to a sink is left, for the rules to judge; so is one that the version does not know."""
+    if "speculative_draft_sink_size" in case.flags or not case.version.since(0, 5, 12):
+        return (case.algorithm,)
     return ("EAGLE", "EAGLE3", "DFLASH") if case.version.since(0, 5, 21) else ("EAGLE3", "DFLASH")

@@ -14,6 +14,8 @@ from sweeper.spec import FlagValue
 FAKE_ACCEPTANCE = ("SIMULATE_ACC_", "SGLANG_SIMULATE_ACC_")
 """Beginnings of the variables that make SGLang pretend an accept length."""
 
+SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
+
 NCCL_TUNING = (
     "NCCL_ALGO",
     "NCCL_BUFFSIZE",
@@ -100,7 +102,13 @@ def env_violations(env: Mapping[str, str]) -> list[str]:
 def canonical_env(env: Mapping[str, str], flags: Mapping[str, FlagValue], version: Version) -> dict[str, str]:
     """`env` with equal things spelt equally, and without variables that change nothing under `flags`."""
     plain = plain_env(env)
-    return {name: plain[name] for name in sorted(plain) if not no_effect(name, plain, flags, version)}
+    names = [name for name in sorted(plain) if not no_effect(name, plain, flags, version)]
+    return {name: plain[name] for name in names if name != SPEC_V2 or _chooses_worker(plain[name], version)}
+
+
+def _chooses_worker(value: str, version: Version) -> bool:
+    """Whether SGLANG_ENABLE_SPEC_V2 says more than disable_overlap_schedule, which stands for it from 0.5.11 on."""
+    return value != "0" and not version.since(0, 5, 11)
 
 
 def plain_env(env: Mapping[str, str]) -> dict[str, str]:
@@ -115,7 +123,7 @@ def no_effect(name: str, env: Mapping[str, str], flags: Mapping[str, FlagValue],
     """Why a variable changes nothing under these flags; empty when it does. `env` has plain values."""
     if name in OVERWRITTEN:
         return OVERWRITTEN[name]
-    if name == "SGLANG_ENABLE_SPEC_V2":
+    if name == SPEC_V2:
         return _spec_v2_no_effect(flags, version)
     if name == "NCCL_P2P_LEVEL" and env.get("NCCL_P2P_DISABLE") == "1":
         return "NCCL_P2P_DISABLE=1 switches off what it would tune"
@@ -139,7 +147,7 @@ def _spec_v2_no_effect(flags: Mapping[str, FlagValue], version: Version) -> str:
 
 def spec_v2(env: Mapping[str, str], version: Version) -> bool:
     """Whether the overlapping worker is asked for: off by default up to 0.5.10, on from 0.5.11 (environ.py)."""
-    return env.get("SGLANG_ENABLE_SPEC_V2", "1" if version.since(0, 5, 11) else "0").lower() in _TRUE
+    return env.get(SPEC_V2, "1" if version.since(0, 5, 11) else "0").lower() in _TRUE
 
 
 def is_true(env: Mapping[str, str], name: str) -> bool:

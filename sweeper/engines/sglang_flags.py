@@ -20,6 +20,7 @@ from sweeper.engines.sglang_table import (
 from sweeper.spec import FlagValue
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}(/[A-Za-z0-9][\w.-]{0,199})?")
 _MAX_TEXT = 4096
 
 KNOWN = frozenset({*WHOLE, *REAL, *BARE, *TEXT, *LISTS, *CHOICES, *PLACED, *RENAMED, "mem_fraction_static"})
@@ -79,7 +80,15 @@ def _value_mistake(name: str, value: FlagValue) -> str:
         return "" if value in CHOICES[name] else f"{value!r} is not one of its values: {valid}"
     if name in TEXT and not isinstance(value, str):
         return f"{value!r} should be text"
-    return _text_mistake(value) if isinstance(value, str) else ""
+    mistake = _text_mistake(value) if isinstance(value, str) else ""
+    return mistake or (_path_mistake(value) if name == "speculative_draft_model_path" else "")
+
+
+def _path_mistake(value: FlagValue) -> str:
+    """SGLang expands no ~ and would look for anything else on the hub."""
+    if str(value).startswith("/") or _HUB_NAME.fullmatch(str(value)):
+        return ""
+    return f"{value!r} should be an absolute folder on the host, or a name of the hub (organisation/model)"
 
 
 def _algorithm_mistake(value: FlagValue) -> str:

@@ -15,12 +15,11 @@ def gpu_can(case: Case) -> str:
     if not case.gpu:
         return ""
     serving = {case.text("attention_backend"), case.text("decode_attention_backend")}
-    if "trtllm_mla" in serving and case.gpu not in _BLACKWELL:
-        return f"trtllm_mla: needs a Blackwell GPU, not {case.gpu}"
+    for backend in ("trtllm_mla", "tokenspeed_mla"):
+        if backend in serving and case.gpu not in _BLACKWELL:
+            return f"{backend}: needs a Blackwell GPU, not {case.gpu}"
     if "cutedsl_mla" in backends(case) and case.gpu != "sm100":
         return f"cutedsl_mla: needs sm100, not {case.gpu}"
-    if "tokenspeed_mla" in serving and case.gpu != "sm100":
-        return f"tokenspeed_mla: needs sm100, not {case.gpu}"
     if reason := _trtllm_mha_gpu(case):
         return reason
     if "cutlass_mla" in serving and case.gpu != "sm100":
@@ -55,8 +54,8 @@ def _fa3_gpu(case: Case) -> str:
     return ""
 
 
-def trtllm_cache_type(case: Case) -> str:
-    """trtllm_mla and cutedsl_mla take some types of the KV cache only. Run."""
+def mla_cache_type(case: Case) -> str:
+    """trtllm_mla, cutedsl_mla and tokenspeed_mla take some types of the KV cache only. Run."""
     serving = {case.text("attention_backend"), case.text("decode_attention_backend")}
     dtype = case.text("kv_cache_dtype")
     able = {"fp8_e4m3", "bf16", "auto"} | (set() if case.version.since(0, 5, 20) else {"fp4_e2m1"})
@@ -64,6 +63,8 @@ def trtllm_cache_type(case: Case) -> str:
         return f"kv_cache_dtype {dtype}: trtllm_mla takes {', '.join(sorted(able))}"
     if "cutedsl_mla" in backends(case) and dtype and dtype not in able | {"bfloat16"}:
         return f"kv_cache_dtype {dtype}: cutedsl_mla takes {', '.join(sorted(able))}"
+    if "tokenspeed_mla" in serving and dtype != "fp8_e4m3":
+        return f"kv_cache_dtype {dtype or 'auto'}: tokenspeed_mla takes fp8_e4m3 only"
     return ""
 
 
@@ -99,16 +100,16 @@ def context_fits(case: Case) -> str:
 
 
 def graphs_are_padded(case: Case) -> str:
-    """M5: no padding of CUDA graphs with torch compile: an assertion (0.5.15 and later). Run."""
+    """M5: no padding of CUDA graphs with torch compile: an assertion (0.5.12 and later). Run."""
     both = case.on("disable_cuda_graph_padding") and case.on("enable_torch_compile")
-    if both and case.version.since(0, 5, 15):
+    if both and case.version.since(0, 5, 12):
         return "disable_cuda_graph_padding: not with enable_torch_compile"
     return ""
 
 
 HOST_RULES: tuple[Rule, ...] = (
     gpu_can,
-    trtllm_cache_type,
+    mla_cache_type,
     page_divides_the_chunk,
     groups_divide,
     context_fits,

@@ -8,8 +8,8 @@ from sweeper.engines.sglang_rules import Rule
 
 
 def draft_moe_runner(case: Case) -> str:
-    """E19: flashinfer_trtllm as the draft's MoE runner: an assertion up to 0.5.10. Run."""
-    if case.text("speculative_moe_runner_backend") != "flashinfer_trtllm" or case.version.since(0, 5, 15):
+    """E19: flashinfer_trtllm as the draft's MoE runner: an assertion up to 0.5.11. Run."""
+    if case.text("speculative_moe_runner_backend") != "flashinfer_trtllm" or case.version.since(0, 5, 12):
         return ""
     return "speculative_moe_runner_backend flashinfer_trtllm: this version refuses it for a draft"
 

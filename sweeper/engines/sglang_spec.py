@@ -14,10 +14,10 @@ from sweeper.engines.sglang_env import canonical_env, env_mistakes, env_violatio
 from sweeper.engines.sglang_flags import flag_mistakes
 from sweeper.engines.sglang_host_rules import HOST_RULES
 from sweeper.engines.sglang_option_rules import OPTION_RULES
-from sweeper.engines.sglang_rules import RULES
+from sweeper.engines.sglang_rules import RULES, Rule
 from sweeper.spec import FlagValue, ServerConfig
 
-ALL_RULES = (*RULES, *OPTION_RULES, *BACKEND_RULES, *HOST_RULES, *DRAFT_RULES)
+ALL_RULES: tuple[Rule, ...] = (*RULES, *OPTION_RULES, *BACKEND_RULES, *HOST_RULES, *DRAFT_RULES)
 
 _CONSERVATIVENESS = 0.3
 """By which data-parallel attention multiplies schedule_conservativeness."""
@@ -28,7 +28,7 @@ def canonical_config(config: ServerConfig, facts: HostFacts) -> ServerConfig:
 
     Canonical of canonical is the same again. What the server refuses stays as it is: see `rule_violations`.
     """
-    case = _resolved(config, facts)
+    case = resolved_case(config, facts)
     env = canonical_env(config.env, case.flags, case.version)
     return ServerConfig(flags=dict(sorted(case.flags.items())), env=env)
 
@@ -38,14 +38,14 @@ def rule_violations(config: ServerConfig, facts: HostFacts) -> list[str]:
     mistakes = _single_mistakes(config, facts)
     if mistakes:
         return mistakes
-    case = _resolved(config, facts)
+    case = resolved_case(config, facts)
     found = [line for rule in ALL_RULES if (line := rule(case))]
     return [*found, *_unknown_flags(case, facts), *env_violations(case.env)]
 
 
 def without_effect(config: ServerConfig, facts: HostFacts) -> list[str]:
     """Flags and variables of `config` that change nothing on this host, one line each: the name, then why."""
-    case = _resolved(config, facts)
+    case = resolved_case(config, facts)
     dead = dead_flags(_plain(config, facts)) | dead_flags(_like(case, config))
     lines = [f"{name}: {reason}" for name, reason in dead.items() if name not in case.flags]
     env = plain_env(config.env)
@@ -61,7 +61,7 @@ def reported_flags(config: ServerConfig, facts: HostFacts) -> dict[str, FlagValu
     Data-parallel attention divides the prefill's chunk and the scheduler's conservativeness (E23): launching
     the divided values would divide them again, so they are not part of the canonical configuration.
     """
-    case = _resolved(config, facts)
+    case = resolved_case(config, facts)
     flags = dict(case.flags)
     if case.dp_attention > 1:
         if (chunk := case.number("chunked_prefill_size")) is not None and chunk > 0:
@@ -90,7 +90,7 @@ def simplicity(flags: Mapping[str, FlagValue]) -> tuple[float, ...]:
     return (kind, *numbers, len(case.flags))
 
 
-def _resolved(config: ServerConfig, facts: HostFacts) -> Case:
+def resolved_case(config: ServerConfig, facts: HostFacts) -> Case:
     """The case as the server resolves it; its draft is looked up again, since a path may have been filled in."""
     asked = case_of(plain_flags(config.flags), config.env, facts)
     case = resolved(asked)

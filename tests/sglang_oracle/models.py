@@ -66,10 +66,8 @@ FIELDS = (
     "chunked_prefill_size",
     "decode_attention_backend",
     "disable_overlap_schedule",
-    "enable_dp_attention",
     "enable_mixed_chunk",
     "max_running_requests",
-    "mem_fraction_static",
     "page_size",
     "pp_size",
     "prefill_attention_backend",
@@ -78,11 +76,19 @@ FIELDS = (
     "speculative_algorithm",
     "speculative_draft_attention_backend",
     "speculative_draft_model_path",
-    "speculative_draft_model_revision",
     "speculative_eagle_topk",
     "speculative_num_draft_tokens",
     "speculative_num_steps",
-    "speculative_moe_runner_backend",
     "speculative_use_rejection_sampling",
     "tp_size",
 )
+"""What is compared between SGLang's resolution and ours."""
+
+USUAL: dict[str, Any] = {
+    "chunked_prefill_size": 8192,
+    "page_size": 1,
+    "pp_size": 1,
+    "schedule_conservativeness": 1.0,
+    "tp_size": 1,
+}
+"""Values that nothing was said about, on these GPUs."""

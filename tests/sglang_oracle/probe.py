@@ -10,6 +10,7 @@ server's own parser, ServerArgs' own resolution and its own final check, as in `
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib
 import io
@@ -41,8 +42,22 @@ def main(kind: str) -> None:
             Path(folder, name).mkdir()
             Path(folder, name, "config.json").write_text(json.dumps(config))
         outcomes = [outcome(server_args, one, folder) for one in combinations]
-    version = importlib.import_module("sglang").__version__
-    json.dump({"version": version, "gpu": kind, "played": sorted(missing.used), "outcomes": outcomes}, output)
+    answer = {
+        "version": importlib.import_module("sglang").__version__,
+        "gpu": kind,
+        "played": sorted(missing.used),
+        "flags": known_flags(server_args),
+        "outcomes": outcomes,
+    }
+    json.dump(answer, output)
+
+
+def known_flags(server_args: Any) -> list[str]:
+    """The long flags of this version's parser, with underscores."""
+    parser = argparse.ArgumentParser()
+    server_args.ServerArgs.add_cli_args(parser)
+    found = {word for action in parser._actions for word in action.option_strings if word.startswith("--")}
+    return sorted(word.removeprefix("--").replace("-", "_") for word in found)
 
 
 def outcome(server_args: Any, combination: dict[str, Any], folder: str) -> dict[str, object]:

@@ -1,0 +1,212 @@
+"""Our rules against each SGLang's own argument handling, executed: what it refused and rewrote was saved.
+
+`tests/sglang_oracle` asks a real SGLang; `tests/data/sglang/VERSION/arguments.json` holds its answers to 1,870
+combinations. Rules that it cannot show, since they concern what happens after the arguments, are in BEYOND.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeper.engines import (
+    sglang_backend_rules,
+    sglang_draft,
+    sglang_host_rules,
+    sglang_option_rules,
+    sglang_rules,
+)
+from sweeper.engines.base import HostFacts
+from sweeper.engines.sglang_rules import Rule
+from sweeper.engines.sglang_spec import ALL_RULES, canonical_config, reported_flags, resolved_case, rule_violations
+from sweeper.spec import FlagValue, ServerConfig
+from tests.sglang_oracle.combinations import Combination, combinations, fingerprint
+from tests.sglang_oracle.models import FIELDS, MODELS, USUAL
+from tests.sglang_oracle.store import plain
+
+DATA = Path(__file__).parents[1] / "data" / "sglang"
+VERSIONS = sorted(path.parent.name for path in DATA.glob("*/arguments.json"))
+QUICK = ("0.5.10.post1", "0.5.15.post1", "0.5.23")
+EACH_VERSION = [
+    pytest.param(version, marks=[] if version in QUICK else [pytest.mark.slow], id=version) for version in VERSIONS
+]
+
+GPU_NAMES = {
+    "sm80": "NVIDIA A100-SXM4-80GB",
+    "sm90": "NVIDIA H200",
+    "sm100": "NVIDIA B200",
+    "sm120": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+}
+FILES = {f"/{name}/config.json": json.dumps(config) for name, config in MODELS.items()}
+
+BEYOND = frozenset(
+    {
+        # What the arguments alone do not show: it fails, or is wrong, later on.
+        sglang_rules.numbers_are_complete,  # E3: branches without a number of draft tokens
+        sglang_rules.tree_is_large_enough,
+        sglang_rules.depth_is_used,
+        sglang_rules.draft_is_named,
+        sglang_rules.own_draft_layer_exists,
+        sglang_rules.spec_v2_is_a_chain,  # E12, when topk is chosen by SGLang itself
+        sglang_option_rules.rejection_sampling,  # E20: a draft with a vocabulary of its own
+        sglang_backend_rules.draft_backend_is_a_chain,
+        sglang_backend_rules.tree_is_verified_as_a_tree,
+        sglang_backend_rules.draft_backend_exists,
+        sglang_backend_rules.draft_backend_fits_the_draft,
+        sglang_backend_rules.backend_fits_the_target,
+        sglang_backend_rules.no_speculation_there,  # hpc_ops
+        sglang_backend_rules.tree_backend_is_pinned,
+        sglang_host_rules.gpu_can,  # fa3, flashmla, cutlass_mla
+        sglang_draft.algorithm_fits_the_draft,
+        sglang_draft.draft_is_one_layer,
+        sglang_draft.architecture_is_served,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One combination, what SGLang made of it, and what we do."""
+
+    asked: Combination
+    config: ServerConfig
+    facts: HostFacts
+    outcome: str | dict[str, Any]
+
+    @property
+    def refused(self) -> str:
+        """SGLang's words; empty when it accepted."""
+        return self.outcome if isinstance(self.outcome, str) else ""
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """SGLang's resolution of the fields that are compared; None for what is not set."""
+        assert isinstance(self.outcome, dict)
+        found = {**USUAL, **plain(self.asked.flags), **self.outcome}
+        return {name: found.get(name) for name in FIELDS}
+
+
+@cache
+def answers(version: str) -> tuple[Answer, ...]:
+    stored = json.loads((DATA / version / "arguments.json").read_text())
+    asked = combinations()
+    assert stored["combinations"] == fingerprint(asked), "the combinations changed: ask the real ones again"
+    return tuple(
+        Answer(
+            asked=one,
+            config=ServerConfig(flags=plain(one.flags), env=one.env),
+            facts=HostFacts(
+                engine_version=stored["version"],
+                model_path=f"/{one.model}",
+                files=FILES,
+                known_flags=frozenset(stored["known_flags"]),
+                gpu_names=(GPU_NAMES[one.gpu],) * 8,
+            ),
+            outcome=stored["distinct"][index],
+        )
+        for one, index in zip(asked, stored["outcomes"], strict=True)
+    )
+
+
+def accepted_keys(version: str) -> set[str]:
+    """The canonical forms of everything that this version accepts, by GPU and model."""
+    return {key(answer) for answer in answers(version) if not answer.refused}
+
+
+def key(answer: Answer) -> str:
+    canonical = canonical_config(answer.config, answer.facts)
+    return f"{answer.asked.gpu} {answer.asked.model} {canonical.key()}"
+
+
+def violated(answer: Answer) -> tuple[Rule, ...]:
+    case = resolved_case(answer.config, answer.facts)
+    return tuple(rule for rule in ALL_RULES if rule(case))
+
+
+def test_saved_versions_cover_the_range() -> None:
+    assert {"0.5.8", *QUICK} <= set(VERSIONS)
+
+
+@pytest.mark.parametrize("version", EACH_VERSION)
+def test_whatever_sglang_refuses_is_foreseen(version: str) -> None:
+    """A refused combination is a violation, or its canonical form leaves away what is refused and is accepted."""
+    accepted = accepted_keys(version)
+    missed = [
+        (answer.refused[:100], dict(answer.asked.flags), dict(answer.asked.env))
+        for answer in answers(version)
+        if answer.refused and not rule_violations(answer.config, answer.facts) and key(answer) not in accepted
+    ]
+    assert missed == []
+
+
+@pytest.mark.parametrize("version", EACH_VERSION)
+def test_whatever_sglang_rewrites_is_foreseen(version: str) -> None:
+    wrong = [
+        (name, theirs, ours, dict(answer.asked.flags), dict(answer.asked.env))
+        for answer in answers(version)
+        if not answer.refused and not rule_violations(answer.config, answer.facts)
+        for name, theirs, ours in differences(answer)
+    ]
+    assert wrong == []
+
+
+def differences(answer: Answer) -> Iterator[tuple[str, object, object]]:
+    """The fields in which SGLang's resolution is not what we foresee."""
+    theirs = answer.resolved
+    ours: dict[str, FlagValue] = {**USUAL, **reported_flags(answer.config, answer.facts)}
+    pinned = "attention_backend" in answer.asked.flags
+    for name in FIELDS:
+        left_away = name not in ours and name in answer.asked.flags
+        if name in ("chunked_prefill_size", "schedule_conservativeness") and name not in answer.asked.flags:
+            continue  # its default depends on the GPU's memory and on data-parallel groups
+        if left_away or (not pinned and name in ("attention_backend", "page_size")):
+            continue  # dropped as without effect; or a default that the sweep never leaves to SGLang
+        if name == "speculative_draft_attention_backend" and name not in ours:
+            continue  # DFLASH reports the one that it falls back to
+        expected = theirs[name]
+        if name.endswith("fill_attention_backend") or name == "decode_attention_backend":
+            # Two equal halves are no split: SGLang still reports them.
+            expected = expected if ours.get(name) or expected != ours.get("attention_backend") else None
+        if expected != ours.get(name):
+            yield name, expected, ours.get(name)
+
+
+@pytest.mark.parametrize("version", EACH_VERSION)
+def test_what_is_left_away_changes_nothing(version: str) -> None:
+    """Combinations with one canonical form are resolved by SGLang to the same thing, on everything that we keep."""
+    found: dict[str, dict[str, Any]] = {}
+    for answer in answers(version):
+        if answer.refused or rule_violations(answer.config, answer.facts):
+            continue
+        kept = canonical_config(answer.config, answer.facts).flags
+        values = {name: value for name, value in answer.resolved.items() if name in kept}
+        assert found.setdefault(key(answer), values) == values, dict(answer.asked.flags)
+
+
+@pytest.mark.parametrize("version", EACH_VERSION)
+def test_only_known_hazards_are_forbidden_beyond_sglangs_own_checks(version: str) -> None:
+    fired = Counter(rule for answer in answers(version) if not answer.refused for rule in violated(answer))
+    assert set(fired) <= BEYOND, {rule.__name__: count for rule, count in fired.items() if rule not in BEYOND}
+
+
+def test_every_rule_that_says_it_was_run_decides_some_refusal_alone() -> None:
+    """So that each can fail: without it, a refused combination would be called legal."""
+    rules = {
+        rule
+        for group in (sglang_rules.RULES, sglang_option_rules.OPTION_RULES, sglang_backend_rules.BACKEND_RULES)
+        for rule in (*group, *sglang_host_rules.HOST_RULES)
+        if "run" in (rule.__doc__ or "").lower().replace("runs", "").replace("runner", "")
+    }
+    alone = set()
+    for version in VERSIONS:
+        for answer in answers(version):
+            if answer.refused and len(fired := violated(answer)) == 1:
+                alone.add(fired[0])
+    assert {rule.__name__ for rule in rules - alone} == set()
