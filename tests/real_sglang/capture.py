@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tests.real_sglang.cases import FAILING, SERVING, Case, flags_of
 from tests.real_sglang.environment import RealSglang, real_sglang
@@ -21,7 +22,7 @@ from tests.real_sglang.running import Running, ended, running, terminate, wait_r
 MAX_TOKENS = 64
 ANSWERS = {"server_info": "json", "model_info": "json", "v1/loads": "json", "metrics": "prom.txt"}
 LEFT_OUT = ("Ignore import error when loading", "UserWarning", "warnings.warn")
-WHOLE = ("baseline", "eagle3_chain")
+WHOLE = ("baseline", "eagle3_tree")
 
 
 def capture(real: RealSglang, case: Case, folder: Path) -> None:
@@ -52,6 +53,7 @@ def _answers(server: Running, case: Case, folder: Path) -> bool:
     """Saves the raw bodies; False as soon as the server has none. The requests come before the questions."""
     body = {"text": case.prompt, "sampling_params": {"temperature": 0, "max_new_tokens": MAX_TOKENS}}
     once, stream = json.dumps(body).encode(), json.dumps({**body, "stream": True}).encode()
+    asked: dict[str, tuple[str, bytes | None]]
     asked = {"generate.json": ("/generate", once), "generate_stream.sse.txt": ("/generate", stream)}
     asked |= {f"{path.replace('/', '_')}.{kind}": (f"/{path}", None) for path, kind in ANSWERS.items()}
     asked |= {"flush_cache.txt": ("/flush_cache", b"{}"), "server_info_flushed.json": ("/server_info", None)}
@@ -71,13 +73,22 @@ def _trimmed_answer(name: str, text: str, case: Case) -> str:
         if case.name not in WHOLE:
             lines = [line for line in lines if not line.startswith("#") and not line.endswith(" 0.0\n")]
         return "".join(lines)
-    if name.startswith("server_info") and (case.name not in WHOLE or "flushed" in name):
-        told = json.loads(text)
-        for state in told["internal_states"]:
-            for key in [key for key in state if key in told and told[key] == state[key]]:
-                del state[key]
-        return json.dumps(told["internal_states"] if "flushed" in name else told)
+    if name == "generate_stream.sse.txt" and case.name not in WHOLE:
+        events = text.split("\n\n")
+        return "\n\n".join(events if len(events) < 12 else [*events[:5], *events[-5:]])
+    if name == "server_info.json" and case.name not in WHOLE:
+        return json.dumps(_set_only(json.loads(text)))
+    if name == "server_info_flushed.json":
+        return json.dumps(_set_only(json.loads(text))["internal_states"])
     return text
+
+
+def _set_only(told: dict[str, Any]) -> dict[str, Any]:
+    """What is set, said once: each internal state repeats all that stands above it."""
+    states = [
+        {key: value for key, value in each.items() if told.get(key) != value} for each in told["internal_states"]
+    ]
+    return {key: value for key, value in told.items() if value} | {"internal_states": states}
 
 
 def _trimmed_log(text: str, case: Case) -> str:

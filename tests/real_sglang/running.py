@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import re
 import signal
@@ -60,7 +61,7 @@ class Running:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, b""
 
     def tree(self) -> list[Process]:
