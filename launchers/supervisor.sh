@@ -105,8 +105,19 @@ send() { # SIGNAL PID:START...: never to one that only has the number, nor to th
   for token; do [ "$token" = "$LEADER" ] || { same "$token" && kill -s "$signal" "${token%:*}" 2>/dev/null; }; done
 }
 
+heads() { # those of M that no other of M has started, the leader left out, and that were not told to end yet
+  for token in $M; do
+    case "$token $TOLD" in "$LEADER "* | *" $token "*) continue ;; esac
+    stat_of "${token%:*}" || continue
+    case "$PARENT $M" in "${LEADER%:*} "*) ;; *" $PARENT:"*) continue ;; esac
+    printf '%s ' "$token"
+  done
+}
+
+# A server ends its workers itself, in order. Told to end before their parent, they would look to it like a crash:
+# SGLang then waits 60 s for core dumps. So SIGTERM goes to each process only once its parent is gone.
 end_all() { # GRACE: fails when something is alive 5 s after the first SIGKILL; M names it
-  now; since=$NOW; alone=0 empty=0
+  now; since=$NOW; alone=0 empty=0 TOLD=' '
   while look $(marked); [ -n "$M" ] || [ $empty = 0 ]; do # empty twice: who forks and ends can slip past one look
     [ -n "$M" ] && empty=0 || { empty=1; continue; }
     now; age=$((NOW - since)); new=
@@ -119,7 +130,8 @@ end_all() { # GRACE: fails when something is alive 5 s after the first SIGKILL; 
     elif [ $age -ge "$1" ]; then
       SIGNALS=${SIGNALS%KILL}KILL; send KILL $M
     else
-      [ -z "$new" ] || { SIGNALS=${SIGNALS:-"TERM "}; send TERM $new; }
+      new=$(heads)
+      [ -z "$new" ] || { SIGNALS=${SIGNALS:-"TERM "}; send TERM $new; TOLD="$TOLD$new"; }
     fi
     if [ $age -lt 50 ]; then nap 0.02; else nap 0.2; fi
   done

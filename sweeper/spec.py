@@ -154,8 +154,9 @@ class SshSpec(Frozen):
     port: int = Field(default=0, ge=0, lt=65536)
     identity_file: str = ""
     config_file: str = "~/.ssh/config"
-    known_hosts: str = "~/.ssh/known_hosts"
+    known_hosts: str = ""
     password_env: str = "SPECSWEEP_SSH_PASSWORD"
+    passphrase_env: str = "SPECSWEEP_SSH_PASSPHRASE"
     connect_timeout_s: float = Field(default=10, gt=0, le=_MAX_SECONDS)
     reconnect_s: float = Field(default=300, ge=0, le=_MAX_SECONDS)
 

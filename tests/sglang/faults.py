@@ -16,6 +16,7 @@ from pathlib import Path
 from sweeper.errors import FailureKind as Kind
 from sweeper.records import LaunchRecord
 from tests.gpu_host.host import make_host
+from tests.launchers.conftest import until
 from tests.sglang.night import Night, night, sshd_path
 from tests.ssh.sshd import Sshd
 
@@ -28,12 +29,14 @@ class Expected:
     """What a launch with a fault comes to: one of `classes`, and words that must stand in its message or evidence.
 
     `limit_s`: how long the start may take. `next_too`: the host stays dirty, and the next launch must say so.
+    `max_tokens` of each answer: 48 make 200 verify steps where nothing is accepted.
     """
 
     classes: tuple[str, ...]
     shows: str = ""
     detail: str = ""
     limit_s: float = 30.0
+    max_tokens: int = 12
     next_too: bool = False
 
 
@@ -65,7 +68,7 @@ FAULTS: dict[str, Expected] = {
     "port_stolen": Expected((Kind.WRONG_SERVER, DIRTY)),
     "wrong_model": Expected((Kind.WRONG_SERVER,), "model"),
     "wrong_nonce": Expected((Kind.WRONG_SERVER,), "nonce"),
-    "accept_one": Expected((Kind.SILENT_BYPASS,), "accept_length 1.0"),
+    "accept_one": Expected((Kind.SILENT_BYPASS,), "accept_length 1.0", max_tokens=48),
     "garbage_http": Expected((Kind.WRONG_SERVER, Kind.BENCHMARK_FAILED)),
     "garbage_stream": Expected((Kind.BENCHMARK_FAILED,)),
     "truncated_stream": Expected((Kind.BENCHMARK_FAILED, CRASH)),
@@ -77,14 +80,13 @@ FAULTS: dict[str, Expected] = {
     "graph_false": Expected((MEASURED,)),
     "unknown_flag": Expected((Kind.UNSUPPORTED,), "unrecognized arguments"),
     "unbalanced_memory": Expected((DIRTY,)),
-    "gpu_memory_stuck": Expected((MEASURED,), next_too=True),
-    "nvidia_smi_hangs": Expected((DIRTY,), "nvidia-smi"),
-    "nvidia_smi_garbage": Expected((DIRTY,), "nvidia-smi"),
+    "gpu_memory_stuck": Expected((MEASURED,), detail="15", next_too=True),
+    "nvidia_smi_hangs": Expected((MEASURED,), detail="100", next_too=True),
+    "nvidia_smi_garbage": Expected((MEASURED,), detail="100", next_too=True),
     "disk_full_log": Expected((MEASURED, CRASH)),
 }
 
 SETTINGS = (
-    "workload.max_tokens=48",  # 200 verify steps where nothing is accepted
     "workload.request_timeout_s=6",
     "limits.stop_grace_s=2",
     "host.gpu_wait_s=3",
@@ -106,6 +108,7 @@ def provoke(dark: Night, name: str, expected: Expected) -> Outcome:
     wrong = []
     began = time.monotonic()
     dark.host.set_fault(name, expected.detail, launches=1)
+    dark.set_max_tokens(expected.max_tokens)
     record = dark.eagle3(expected.limit_s)
     seconds = time.monotonic() - began
     seen = class_of(record)
@@ -117,6 +120,7 @@ def provoke(dark: Night, name: str, expected: Expected) -> Outcome:
         refused = dark.eagle3()
         if class_of(refused) != DIRTY:
             wrong.append(f"the next launch came to {class_of(refused)}, although memory is still held")
+        until(lambda: max(dark.host.gpu_used()) < 100, "the memory is given back")
     dark.host.clear_faults()
     if left := dark.left_behind():
         wrong.append(f"left behind: {'; '.join(left)}")
@@ -145,7 +149,7 @@ def main() -> int:
     unexpected = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        host = make_host(folder / "gpu-host", time_scale="0.01", wait_scale="0.05")
+        host = make_host(folder / "gpu-host", time_scale="0.01", wait_scale="0.01")
         with (
             Sshd(folder / "sshd", env={"PATH": sshd_path(host)}) as sshd,
             night(host, sshd, folder, *SETTINGS) as dark,

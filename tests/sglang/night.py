@@ -19,6 +19,7 @@ from sweeper.spec import FlagValue, ServerConfig
 from sweeper.trial import Rig, run_launch
 from tests.fakes import RecordingView
 from tests.gpu_host.host import GpuHost
+from tests.launchers.conftest import unused_port
 from tests.ssh.sshd import Sshd
 
 EAGLE3: Mapping[str, FlagValue] = {
@@ -32,6 +33,7 @@ EAGLE3: Mapping[str, FlagValue] = {
 
 def overrides(host: GpuHost, sshd: Sshd, folder: Path) -> list[str]:
     """The packaged preset for Kimi, turned to the stand-in, its answers kept short."""
+    port = unused_port()  # several nights on one machine keep out of each other's way
     drafts = f"choice('{host.model('kimi-k2.5-eagle3')}','{host.model('other-eagle3')}')"
     return [
         "preset=kimi_k25_eagle3_8gpu",
@@ -47,6 +49,8 @@ def overrides(host: GpuHost, sshd: Sshd, folder: Path) -> list[str]:
         "workload.repeats=1",
         "workload.warmup_requests=1",
         "limits.start_s=60",
+        f"host.port_low={port}",
+        f"host.port_high={port}",
     ]
 
 
@@ -87,6 +91,10 @@ class Night:
         self.launches.append(run_launch(proposal, rig, save))
         assert saved[number] == self.launches[-1]
         return self.launches[-1]
+
+    def set_max_tokens(self, count: int) -> None:
+        """How long the answers of later launches are."""
+        self.rig = replace(self.rig, workload=self.rig.workload.model_copy(update={"max_tokens": count}))
 
     def eagle3(self, limit_s: float | None = None, **flags: FlagValue) -> LaunchRecord:
         """The same with EAGLE-3, three steps in a chain."""

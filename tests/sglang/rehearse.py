@@ -8,6 +8,7 @@ what a night looks like and proves the plumbing; its speeds are planted and say 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -51,7 +52,9 @@ def wrong_flag(common: list[str], host: GpuHost) -> None:
     """A sweep of one configuration: the server comes up, serves, and never keeps a draft token."""
     draft = Path(host.model("unlabelled-eagle3"))
     shutil.copytree(host.model("kimi-k2.5-eagle3"), draft)
-    draft.joinpath("config.json").write_text('{"architectures": ["LlamaForCausalLM"], "hidden_size": 7168}')
+    told = json.loads(draft.joinpath("config.json").read_text())
+    del told["draft_vocab_size"]  # with the architecture's name, what tells an EAGLE-3 draft
+    draft.joinpath("config.json").write_text(json.dumps({**told, "architectures": ["LlamaForCausalLM"]}))
     host.set_fault("accept_one", when={"--speculative-draft-model-path": str(draft)})
     space = [
         "space.speculative_algorithm=EAGLE",
@@ -61,6 +64,7 @@ def wrong_flag(common: list[str], host: GpuHost) -> None:
         "space.speculative_num_draft_tokens=4",
         "space.disable_cuda_graph=choice(false)",
         "~space.env",
+        "~space.when",
     ]
     kept = [word for word in common if not word.startswith("space.speculative_draft")]
     sweep(
