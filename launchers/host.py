@@ -162,7 +162,7 @@ class HostLauncher:
         return CommandResult(reply.code, reply.body, result.stderr)
 
     def stop(self, handle: ServerHandle, grace_s: float) -> StopReport:
-        """SIGTERM to every process of the server, parents first, SIGKILL after `grace_s` seconds, until none is left.
+        """SIGTERM to every process of the server, parents first; SIGKILL after `grace_s` s, until none is left.
 
         Then waits up to 5 s for the port. Stopping what is gone is fine. Raises StopFailed with the survivors.
         """

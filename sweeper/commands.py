@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -21,18 +22,20 @@ from sweeper.candidates import Candidates
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.facts import all_values, read_host_facts, rendered
+from sweeper.facts import read_host_facts, rendered
 from sweeper.fingerprint import fingerprint
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.result_table import result_table
-from sweeper.space import domain_values
+from sweeper.space import samples, to_config
 from sweeper.spec import HostSpec, ServerConfig, SweepSpec
 from sweeper.storage import StudyStore
 from sweeper.streams import lenient
 from sweeper.study import Study
 from sweeper.trial import Rig
+
+_MAX_SAMPLES = 300
 
 
 def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> ExitCode:
@@ -98,12 +101,18 @@ def _identity(spec: SweepSpec) -> str:
 
 
 def notes_on(spec: SweepSpec, engine: Engine, facts: HostFacts) -> list[str]:
-    """What of the flags and variables of a sweep has no effect on this host, each told once."""
+    """What of the flags and variables of a sweep never has an effect on this host, each told once.
+
+    Looked at in up to _MAX_SAMPLES configurations: what has an effect in one of them is not told.
+    """
     base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
-    every = [base, *(base.with_flags({name: v}) for name, values in all_values(spec).items() for v in values)]
-    variables = {p.name: str((domain_values(p.domain) or ("",))[0]) for p in spec.space.parameters if p.is_env}
-    every.append(ServerConfig(flags=base.flags, env={**base.env, **variables}))
-    return list(dict.fromkeys(line for config in every for line in engine.without_effect(config, facts)))
+    notes: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    for values in samples(spec.space, _MAX_SAMPLES):
+        config = to_config(base, values, spec.space)
+        seen.update([*config.flags, *config.env])
+        notes.update(set(engine.without_effect(config, facts)))
+    return [note for note, times in notes.items() if times >= seen[note.partition(":")[0]]]
 
 
 def make_launcher(host: HostSpec) -> Launcher:

@@ -83,7 +83,7 @@ class RequestResult(Record):
 
 
 class PhaseTime(Record):
-    """How long one phase of a launch took: check, start (inside it launch and `start: NAME`), warmup, ..., stop."""
+    """How long one phase of a launch took: check, start (in it launch and `start: NAME`), warmup, ..., stop."""
 
     name: str
     duration_s: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -69,6 +70,19 @@ def grid(space: SpaceSpec) -> Iterator[dict[str, FlagValue]]:
         if domain_values(parameter.domain) is None:
             raise ValueError(f"{parameter.name} is an interval: its values cannot all be listed")
     return _combinations(space.parameters, {})
+
+
+def samples(space: SpaceSpec, count: int) -> Iterator[dict[str, FlagValue]]:
+    """`count` configurations, drawn at random but the same each time; of an interval only the two ends."""
+    drawn = random.Random(0)
+
+    def pick(parameter: Parameter) -> FlagValue:
+        domain = parameter.domain
+        return drawn.choice(
+            (domain.low, domain.high) if isinstance(domain, Interval) else domain_values(domain) or ()
+        )
+
+    return (walk(space, pick) for _ in range(count))
 
 
 def num_combinations(space: SpaceSpec) -> int | None:

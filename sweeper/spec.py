@@ -167,7 +167,8 @@ class HostSpec(Frozen):
     `address`: where the server is reached over HTTP; empty: through the SSH connection, with no open port.
     `nodes`: destinations of the further hosts of a server that spans several, in the order of their ranks;
     `node_address`: the first host's HOST:PORT as they reach it. `gpus`: the indices to use; empty: all.
-    `watch_gpus`: whether a launch waits for idle GPUs; None: if the engine runs on them. A GPU with at most `gpu_idle_mib` in use is idle; a server's memory may take `gpu_wait_s` to come back.
+    `watch_gpus`: whether a launch waits for idle GPUs; None: if the engine runs on them. A GPU with at most
+    `gpu_idle_mib` in use is idle; a server's memory may take `gpu_wait_s` to come back.
     """
 
     name: str = Field(min_length=1)

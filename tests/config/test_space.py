@@ -12,7 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeper.config.conditions import BuiltSpace, build_space
-from sweeper.space import active, contains, describe, domain_values, grid, num_combinations, to_config, walk
+from sweeper.space import (
+    active,
+    contains,
+    describe,
+    domain_values,
+    grid,
+    num_combinations,
+    samples,
+    to_config,
+    walk,
+)
 from sweeper.spec import Choice, Domain, FlagValue, Interval, IntRange, Parameter, ServerConfig, SpaceSpec
 
 KIND = Parameter(name="kind", domain=Choice(values=("a", "b")))
@@ -227,3 +237,14 @@ def test_a_walk_stays_within_the_bounds(space: SpaceSpec, random: Random) -> Non
 @given(spaces())
 def test_a_space_survives_json(space: SpaceSpec) -> None:
     assert SpaceSpec.model_validate_json(space.model_dump_json()) == space
+
+
+def test_samples_are_walks_of_the_space_and_the_same_each_time() -> None:
+    kind = Parameter(name="kind", domain=Choice(values=("a", "b")))
+    only_a = Parameter(name="only_a", domain=Interval(low=0.5, high=2.0), when={"kind": ("a",)})
+    space = SpaceSpec(parameters=(kind, only_a, Parameter(name="n", domain=IntRange(low=1, high=9))))
+    drawn = list(samples(space, 60))
+    assert drawn == list(samples(space, 60))
+    assert {values["kind"] for values in drawn} == {"a", "b"}
+    assert {values["only_a"] for values in drawn if values["kind"] == "a"} == {0.5, 2.0}
+    assert all("only_a" not in values for values in drawn if values["kind"] == "b")

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from launchers.base import CommandResult
+from sweeper.commands import notes_on
 from sweeper.config import load
+from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError
 from sweeper.facts import read_host_facts
@@ -95,3 +97,12 @@ def test_an_unknown_flag_is_told_before_the_model_is_prepared() -> None:
 )
 def test_without_help_of_the_server_nothing_is_refused(answer: CommandResult) -> None:
     assert mistakes(Answers(help=answer), "engine.flags.foo=3") == ()
+
+
+def test_only_what_never_has_an_effect_is_told_and_once() -> None:
+    given = ["host.ssh.destination=gpu1", "model.path=/m", "space.speculative_draft_model_path=hub/draft"]
+    spec = load(["preset=sglang_any", *given, "space.num_continuous_decode_steps=choice(1,4)"]).spec
+    notes = notes_on(spec, engine_for("sglang"), HostFacts(engine_version="0.5.20"))
+    assert [note.partition(":")[0] for note in notes if not note.startswith("speculative_draft_model_path")] == [
+        "num_continuous_decode_steps"
+    ]
