@@ -108,6 +108,9 @@ def adaptive_unsupported(case: Case) -> str:
         return "only EAGLE and EAGLE3 adapt"
     if topk not in (None, 1):
         return "it needs speculative_eagle_topk 1"
+    overlaps = not case.on("disable_overlap_schedule") and spec_v2(case.env, case.version)
+    if case.version.release == (0, 5, 11) and overlaps:
+        return "in 0.5.11 it needs disable_overlap_schedule"
     if case.dp_attention > 1:
         return "attention in data-parallel groups cannot adapt"
     for name in ("enable_multi_layer_eagle", "enable_two_batch_overlap", "enable_pdmux"):

@@ -107,7 +107,7 @@ def canonical_env(env: Mapping[str, str], flags: Mapping[str, FlagValue], versio
 
 
 def _chooses_worker(value: str, version: Version) -> bool:
-    """Whether SGLANG_ENABLE_SPEC_V2 says more than disable_overlap_schedule, which stands for it from 0.5.11 on."""
+    """Whether SGLANG_ENABLE_SPEC_V2 says more than disable_overlap_schedule, which stands for it since 0.5.11."""
     return value != "0" and not version.since(0, 5, 11)
 
 

@@ -33,8 +33,18 @@ def test_abbreviation_and_other_spelling_are_refused_with_the_right_name(name: s
 
 @pytest.mark.parametrize(
     "name",
-    ["host", "port", "model_path", "model", "served_model_name", "nnodes", "node_rank", "dist_init_addr"]
-    + ["enable_metrics", "config"],
+    [
+        "host",
+        "port",
+        "model_path",
+        "model",
+        "served_model_name",
+        "nnodes",
+        "node_rank",
+        "dist_init_addr",
+        "enable_metrics",
+        "config",
+    ],
 )
 def test_flag_that_every_launch_sets_is_refused(name: str) -> None:
     (line,) = flag_mistakes({name: ("x",)})

@@ -37,14 +37,20 @@ class Combination:
 
 
 BASE: dict[str, FlagValue] = {"attention_backend": "triton", "max_running_requests": 8, "mem_fraction_static": 0.8}
-DRAFTS = {"EAGLE3": "{eagle3}", "EAGLE": "{eagle}", "NEXTN": "{eagle}", "STANDALONE": "{small}", "DFLASH": "{block}"}
+DRAFTS = {
+    "EAGLE3": "{eagle3}",
+    "EAGLE": "{eagle}",
+    "NEXTN": "{eagle}",
+    "STANDALONE": "{small}",
+    "DFLASH": "{block}",
+}
 CHAIN = {"speculative_num_steps": 3, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 4}
 TREE = {"speculative_num_steps": 3, "speculative_eagle_topk": 4, "speculative_num_draft_tokens": 8}
 ALGORITHMS = ("", "EAGLE3", "EAGLE", "STANDALONE", "NGRAM", "DFLASH")
 BACKENDS = (
-    "triton flashinfer fa3 fa4 flashmla trtllm_mla trtllm_mha cutlass_mla flex_attention torch_native cutedsl_mla "
-    "tokenspeed_mla nsa hpc_ops"
-).split()
+    *("triton", "flashinfer", "fa3", "fa4", "flashmla", "trtllm_mla", "trtllm_mha", "cutlass_mla"),
+    *("flex_attention", "torch_native", "cutedsl_mla", "tokenspeed_mla", "nsa", "hpc_ops"),
+)
 
 
 def product(**choices: Sequence[FlagValue | None]) -> Iterator[dict[str, FlagValue]]:
@@ -90,7 +96,9 @@ def numbers() -> Iterator[Combination]:
 
 def backends() -> Iterator[Combination]:
     """Attention backends, page sizes and branches, on each kind of GPU, MLA or not."""
-    for gpu, model, numbers_, algorithm in itertools.product(GPUS, ("llama", "deepseek"), (CHAIN, TREE), ("EAGLE3", "")):
+    for gpu, model, numbers_, algorithm in itertools.product(
+        GPUS, ("llama", "deepseek"), (CHAIN, TREE), ("EAGLE3", "")
+    ):
         pages = [None, 16, 64] if gpu == "sm120" else [None, 32]
         if not algorithm and numbers_ is TREE:
             continue
@@ -140,7 +148,9 @@ def parallel() -> Iterator[Combination]:
             flags = {**BASE, "tp_size": 8, "enable_dp_attention": True, **one}
             flags |= speculation(algorithm, model="deepseek")
             yield Combination("sm120", "deepseek", flags)
-    for one in product(page_size=[1, 48, 64, 96], chunked_prefill_size=[None, -1, 2048, 4800, 6144], tp_size=[None, 8]):
+    for one in product(
+        page_size=[1, 48, 64, 96], chunked_prefill_size=[None, -1, 2048, 4800, 6144], tp_size=[None, 8]
+    ):
         yield Combination("sm120", "llama", {**BASE, **speculation("EAGLE3"), **one})
 
 
@@ -154,12 +164,13 @@ def other_algorithms() -> Iterator[Combination]:
         attention_backend=["triton", "flashinfer"],
     ):
         yield Combination("sm120", "llama", {**BASE, "speculative_algorithm": "NGRAM", **one})
-    branch = {"speculative_algorithm": "NGRAM", "speculative_ngram_branch_length": 18}
+    branch: dict[str, FlagValue] = {"speculative_algorithm": "NGRAM", "speculative_ngram_branch_length": 18}
     yield Combination("sm120", "llama", {**BASE, **branch})
     for one in product(speculative_eagle_topk=[2], speculative_draft_model_path=[None, "{eagle3}"]):
         yield Combination("sm120", "llama", {**BASE, "speculative_algorithm": "NGRAM", **one})
     for one in product(
-        speculative_ngram_external_corpus_path=["{corpus}"], speculative_ngram_external_sam_budget=[None, 4, 11, 12]
+        speculative_ngram_external_corpus_path=["{corpus}"],
+        speculative_ngram_external_sam_budget=[None, 4, 11, 12],
     ):
         yield Combination("sm120", "llama", {**BASE, "speculative_algorithm": "NGRAM", **one})
     for one in product(
@@ -172,8 +183,8 @@ def other_algorithms() -> Iterator[Combination]:
         yield Combination("sm120", "llama", {**BASE, "speculative_algorithm": "DFLASH", **one})
 
 
-def options() -> Iterator[Combination]:
-    """Adaptive numbers, rejection sampling, block verification, windows, and the rest one at a time."""
+def adaptive() -> Iterator[Combination]:
+    """Numbers that adapt."""
     for algorithm in ("EAGLE3", "STANDALONE", "NGRAM"):
         for one in product(
             speculative_adaptive=[True],
@@ -183,8 +194,14 @@ def options() -> Iterator[Combination]:
         ):
             if algorithm == "EAGLE3" or "speculative_num_draft_tokens" not in one:
                 yield Combination("sm120", "llama", {**BASE, **speculation(algorithm, one)})
+
+
+def verification() -> Iterator[Combination]:
+    """Rejection sampling and block verification."""
     for name in ("speculative_use_rejection_sampling", "speculative_use_block_verification"):
-        for algorithm, numbers_ in itertools.product(("EAGLE3", "EAGLE", "STANDALONE", "NGRAM", "DFLASH"), (CHAIN, TREE)):
+        for algorithm, numbers_ in itertools.product(
+            ("EAGLE3", "EAGLE", "STANDALONE", "NGRAM", "DFLASH"), (CHAIN, TREE)
+        ):
             for one in (
                 {},
                 {"speculative_accept_threshold_single": 0.5},
@@ -194,6 +211,10 @@ def options() -> Iterator[Combination]:
             ):
                 flags = speculation(algorithm, numbers_ if algorithm not in ("NGRAM", "DFLASH") else None)
                 yield Combination("sm120", "llama", {**BASE, **flags, name: True, **one})
+
+
+def options() -> Iterator[Combination]:
+    """The rest, one at a time."""
     lora: dict[str, FlagValue] = {"enable_lora": True, "max_lora_rank": 16, "lora_target_modules": "all"}
     for algorithm in ALGORITHMS:
         yield Combination("sm120", "llama", {**BASE, **speculation(algorithm), **lora})
@@ -223,6 +244,10 @@ def options() -> Iterator[Combination]:
         ):
             gpu = "sm90" if "kv_cache_dtype" in more else "sm120"
             yield Combination(gpu, "llama", {**BASE, **speculation(algorithm), **more})
+
+
+def contexts_and_caches() -> Iterator[Combination]:
+    """A longer context by force, and types of the KV cache."""
     yield Combination(
         "sm120",
         "llama",
@@ -237,7 +262,10 @@ def options() -> Iterator[Combination]:
 
 def combinations() -> tuple[Combination, ...]:
     """All of them, each once, in an order that stays."""
-    groups = (numbers, backends, split_backends, schedule, parallel, other_algorithms, options)
+    groups = (
+        *(numbers, backends, split_backends, schedule, parallel),
+        *(other_algorithms, adaptive, verification, options, contexts_and_caches),
+    )
     found = {fingerprint([one]): one for group in groups for one in group()}
     return tuple(found.values())
 

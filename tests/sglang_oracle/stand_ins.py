@@ -19,9 +19,35 @@ from pathlib import Path
 from typing import Any
 
 MAY_BE_MISSING = frozenset(
-    """IPython compressed_tensors cuda cutlass deep_gemm dill flash_attn flashinfer gguf grpc interegular kernels llguidance outlines pynvml
-    quack sentencepiece sgl_kernel soundfile tilelang timm torchao torchaudio torchcodec torchvision tvm_ffi
-    xgrammar""".split()
+    [
+        "IPython",
+        "compressed_tensors",
+        "cuda",
+        "cutlass",
+        "deep_gemm",
+        "dill",
+        "flash_attn",
+        "flashinfer",
+        "gguf",
+        "grpc",
+        "interegular",
+        "kernels",
+        "llguidance",
+        "outlines",
+        "pynvml",
+        "quack",
+        "sentencepiece",
+        "sgl_kernel",
+        "soundfile",
+        "tilelang",
+        "timm",
+        "torchao",
+        "torchaudio",
+        "torchcodec",
+        "torchvision",
+        "tvm_ffi",
+        "xgrammar",
+    ]
 )
 
 CAPABILITIES = {"sm80": (8, 0), "sm90": (9, 0), "sm100": (10, 0), "sm120": (12, 0)}
@@ -67,7 +93,9 @@ class Anything:
 class MissingModule(types.ModuleType):
     """An empty module in which every name is found."""
 
-    __path__: list[str] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__") and name.endswith("__"):

@@ -1,6 +1,6 @@
 """Puts the answers of the probe into tests/data/sglang/VERSION/arguments.json, each distinct outcome once.
 
-    python -m tests.sglang_oracle.store ANSWERS-OF-EACH-GPU.json...
+python -m tests.sglang_oracle.store ANSWERS-OF-EACH-GPU.json...
 """
 
 from __future__ import annotations
