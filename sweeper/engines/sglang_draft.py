@@ -115,7 +115,7 @@ def draft_context_fits(case: Case) -> str:
     """E25: the draft runs with the target's context length; a shorter draft is refused once the target is loaded.
 
     model_config.py, _derive_context_length, unless SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN. Before that
-    check, drafts made for 2,048 tokens indexed past their table (#10713, #10787).
+    check, drafts made for 2,048 tokens indexed past their table (#10713, #10787; #18234).
     """
     target, draft = case.target, case.draft
     own = target.context_length if target is not None else None

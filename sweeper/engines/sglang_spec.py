@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sweeper.engines.base import HostFacts
 from sweeper.engines.sglang_backend_rules import BACKEND_RULES
@@ -15,6 +16,7 @@ from sweeper.engines.sglang_flags import flag_mistakes
 from sweeper.engines.sglang_host_rules import HOST_RULES
 from sweeper.engines.sglang_option_rules import OPTION_RULES
 from sweeper.engines.sglang_rules import RULES, Rule
+from sweeper.engines.sglang_version import NEWEST
 from sweeper.spec import FlagValue, ServerConfig
 
 ALL_RULES: tuple[Rule, ...] = (*RULES, *OPTION_RULES, *BACKEND_RULES, *HOST_RULES, *DRAFT_RULES)
@@ -35,8 +37,7 @@ def canonical_config(config: ServerConfig, facts: HostFacts) -> ServerConfig:
 
 def rule_violations(config: ServerConfig, facts: HostFacts) -> list[str]:
     """Why the server would refuse, crash on or silently get `config` wrong; empty when it is legal."""
-    mistakes = _single_mistakes(config, facts)
-    if mistakes:
+    if mistakes := _single_mistakes(config):
         return mistakes
     case = resolved_case(config, facts)
     found = [line for rule in ALL_RULES if (line := rule(case))]
@@ -46,12 +47,16 @@ def rule_violations(config: ServerConfig, facts: HostFacts) -> list[str]:
 def without_effect(config: ServerConfig, facts: HostFacts) -> list[str]:
     """Flags and variables of `config` that change nothing on this host, one line each: the name, then why."""
     case = resolved_case(config, facts)
-    dead = dead_flags(_plain(config, facts)) | dead_flags(_like(case, config))
+    asked = plain_flags(config.flags)
+    # Some are dead as they were asked for, others only next to values that were filled in.
+    dead = dead_flags(replace(case, flags=asked)) | dead_flags(replace(case, flags={**asked, **case.flags}))
     lines = [f"{name}: {reason}" for name, reason in dead.items() if name not in case.flags]
     env = plain_env(config.env)
     dead_env = {name: no_effect(name, env, case.flags, case.version) for name in config.env}
     lines += [f"{name}: {reason}" for name, reason in dead_env.items() if reason]
-    lines += _overwritten(config, case)
+    topk = asked.get("speculative_eagle_topk")
+    if case.algorithm == "NGRAM" and topk not in (None, case.number("speculative_eagle_topk")):
+        lines.append("speculative_eagle_topk: NGRAM takes speculative_ngram_max_bfs_breadth for it")
     return [*lines, *([notice] if (notice := draft_notice(case)) else [])]
 
 
@@ -83,7 +88,7 @@ def baseline_config(config: ServerConfig, facts: HostFacts) -> ServerConfig:
 
 def simplicity(flags: Mapping[str, FlagValue]) -> tuple[float, ...]:
     """Sort key, the smallest the simplest: no speculation, NGRAM, a chain, a tree; then fewer of everything."""
-    case = Case(flags=plain_flags(flags), env={}, version=case_of({}, {}, HostFacts()).version)
+    case = Case(flags=plain_flags(flags), env={}, version=NEWEST)
     topk = case.at_least("speculative_eagle_topk")
     kind = 0 if not case.algorithm else 1 if case.algorithm == "NGRAM" else 2 if topk <= 1 else 3
     numbers = [case.at_least(f"speculative_{name}", 0) for name in ("num_steps", "eagle_topk", "num_draft_tokens")]
@@ -99,26 +104,8 @@ def resolved_case(config: ServerConfig, facts: HostFacts) -> Case:
     return case_of(case.flags, case.env, facts)
 
 
-def _plain(config: ServerConfig, facts: HostFacts) -> Case:
-    return case_of(plain_flags(config.flags), config.env, facts)
-
-
-def _like(case: Case, config: ServerConfig) -> Case:
-    """The resolved case, with the flags that were asked for and are gone."""
-    flags = {**plain_flags(config.flags), **case.flags}
-    return Case(**{**vars(case), "flags": flags})
-
-
-def _overwritten(config: ServerConfig, case: Case) -> list[str]:
-    """What the algorithm replaces by a value of its own."""
-    asked, given = plain_flags(config.flags).get("speculative_eagle_topk"), case.number("speculative_eagle_topk")
-    if case.algorithm == "NGRAM" and asked is not None and asked != given:
-        return ["speculative_eagle_topk: NGRAM takes speculative_ngram_max_bfs_breadth for it"]
-    return []
-
-
-def _single_mistakes(config: ServerConfig, facts: HostFacts) -> list[str]:
-    """Mistakes that show in single flags and variables; of what is dropped, nothing is said."""
+def _single_mistakes(config: ServerConfig) -> list[str]:
+    """Mistakes that show in single flags and variables."""
     plain = plain_flags(config.flags)
     flags = flag_mistakes({name: (value,) for name, value in plain.items()})
     return flags + env_mistakes({name: (value,) for name, value in config.env.items()})

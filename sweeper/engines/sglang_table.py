@@ -53,7 +53,6 @@ WHOLE: Mapping[str, tuple[int, int]] = {
     "num_continuous_decode_steps": (1, _COUNT),
     "decode_log_interval": (1, _COUNT),
     "stream_interval": (1, _COUNT),
-    "scheduler_recv_interval": (1, _COUNT),
     "triton_attention_num_kv_splits": (1, 1024),
     "triton_attention_split_tile_size": (1, _COUNT),
     "base_gpu_id": (0, 4096),
@@ -65,8 +64,6 @@ WHOLE: Mapping[str, tuple[int, int]] = {
     "cpu_offload_gb": (0, _COUNT),
     "max_loras_per_batch": (1, 100_000),
     "max_lora_rank": (1, 100_000),
-    "mamba_track_interval": (1, _COUNT),
-    "dist_timeout": (1, _COUNT),
 }
 
 REAL: Mapping[str, tuple[float, float]] = {

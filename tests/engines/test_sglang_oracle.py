@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,16 @@ class Answer:
         """SGLang's words; empty when it accepted."""
         return self.outcome if isinstance(self.outcome, str) else ""
 
+    @cached_property
+    def violations(self) -> list[str]:
+        """Ours."""
+        return rule_violations(self.config, self.facts)
+
+    @cached_property
+    def canonical(self) -> ServerConfig:
+        """Ours."""
+        return canonical_config(self.config, self.facts)
+
     @property
     def resolved(self) -> dict[str, Any]:
         """SGLang's resolution of the fields that are compared; None for what is not set."""
@@ -121,8 +131,7 @@ def accepted_keys(version: str) -> set[str]:
 
 
 def key(answer: Answer) -> str:
-    canonical = canonical_config(answer.config, answer.facts)
-    return f"{answer.asked.gpu} {answer.asked.model} {canonical.key()}"
+    return f"{answer.asked.gpu} {answer.asked.model} {answer.canonical.key()}"
 
 
 def violated(answer: Answer) -> tuple[Rule, ...]:
@@ -141,7 +150,7 @@ def test_whatever_sglang_refuses_is_foreseen(version: str) -> None:
     missed = [
         (answer.refused[:100], dict(answer.asked.flags), dict(answer.asked.env))
         for answer in answers(version)
-        if answer.refused and not rule_violations(answer.config, answer.facts) and key(answer) not in accepted
+        if answer.refused and not answer.violations and key(answer) not in accepted
     ]
     assert missed == []
 
@@ -163,7 +172,7 @@ def is_launched_alike(answer: Answer) -> bool:
     One exception: where they choose a tree by themselves, 0.5.11 and 0.5.12 leave the second worker on, which runs
     chains only. Our canonical form writes the tree out, and then they take the first worker.
     """
-    if answer.refused or rule_violations(answer.config, answer.facts):
+    if answer.refused or answer.violations:
         return False
     chosen = "speculative_eagle_topk" not in answer.asked.flags and answer.asked.flags.get("speculative_algorithm")
     is_tree = (answer.resolved["speculative_eagle_topk"] or 1) > 1 and chosen != "NGRAM"
@@ -198,7 +207,7 @@ def test_what_is_left_away_changes_nothing(version: str) -> None:
     for answer in answers(version):
         if not is_launched_alike(answer):
             continue
-        kept = canonical_config(answer.config, answer.facts).flags
+        kept = answer.canonical.flags
         values = {name: value for name, value in answer.resolved.items() if name in kept}
         assert found.setdefault(key(answer), values) == values, dict(answer.asked.flags)
 
