@@ -27,7 +27,8 @@ from sweeper.engines.base import HostFacts
 from sweeper.engines.sglang_rules import Rule
 from sweeper.engines.sglang_spec import ALL_RULES, canonical_config, reported_flags, resolved_case, rule_violations
 from sweeper.spec import FlagValue, ServerConfig
-from tests.sglang_oracle.combinations import Combination, combinations, fingerprint
+from tests.sglang_oracle.combination import Combination, fingerprint
+from tests.sglang_oracle.combinations import combinations
 from tests.sglang_oracle.models import FIELDS, MODELS, USUAL
 from tests.sglang_oracle.store import plain
 

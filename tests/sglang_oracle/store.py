@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.sglang_oracle.combinations import Combination, FlagValue, combinations, fingerprint
+from tests.sglang_oracle.combination import Combination, FlagValue, fingerprint
+from tests.sglang_oracle.combinations import combinations
 from tests.sglang_oracle.models import FIELDS, USUAL
 
 DATA = Path(__file__).parents[1] / "data" / "sglang"
