@@ -176,6 +176,12 @@ BACKEND_ROWS = [
         {**BASE, "tp_size": 8, "dp_size": 3, "enable_dp_attention": True},
         {"dp_size": 2},
     ),
+    Row(
+        "groups_divide",
+        "2 groups",
+        {**BASE, "tp_size": 3, "dp_size": 2, "enable_dp_attention": True},
+        {"tp_size": 4},
+    ),
     Row("context_fits", "the model has 131072", {**BASE, "context_length": 131073}, {"context_length": 131072}),
     Row(
         "graphs_are_padded",

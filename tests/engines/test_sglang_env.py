@@ -142,6 +142,11 @@ def test_variable_without_effect_is_dropped_and_told(
     assert name not in canonical_env(env, flags, NEW)
 
 
+def test_only_the_variable_that_is_overruled_is_dropped() -> None:
+    env = {"NCCL_P2P_DISABLE": "1", "NCCL_PROTO": "LL", "NCCL_NTHREADS": "512"}
+    assert canonical_env(env, {"enable_deterministic_inference": True, "enable_symm_mem": True}, NEW) == env
+
+
 def test_memory_of_nccl_is_a_knob_of_its_own_otherwise() -> None:
     env = {"NCCL_CUMEM_ENABLE": "1", "NCCL_NVLS_ENABLE": "0"}
     assert canonical_env(env, {}, NEW) == env
