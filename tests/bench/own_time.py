@@ -18,13 +18,18 @@ from sweeper.storage import StudyStore
 from tests.sweep.runner import SweepFolder
 
 
+SERVER_TIME = ("start", "warmup", "benchmark", "stop")
+"""The phases that are the server's and the measurement's; `check` and all else is specsweep's own."""
+
+
 def own_times(launches: list[LaunchRecord]) -> list[tuple[float, float]]:
     """(own seconds, whole seconds) of every launch that another one followed in the same process."""
     ordered = sorted(launches, key=lambda launch: launch.started_at)
     found = []
     for launch, following in pairwise(ordered):
         whole = duration_s(launch.started_at, following.started_at)
-        found.append((whole - sum(phase.duration_s for phase in launch.phases), whole))
+        spent = sum(phase.duration_s for phase in launch.phases if phase.name in SERVER_TIME)
+        found.append((whole - spent, whole))
     return found
 
 
