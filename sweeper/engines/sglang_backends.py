@@ -7,7 +7,7 @@ from dataclasses import replace
 from sweeper.engines.sglang_case import Case
 from sweeper.engines.sglang_table import BACKEND_FLAGS
 
-ALIASES = {"tokenspeed_mla": ("cutedsl_mla", (0, 5, 22))}
+ALIASES = {"tokenspeed_mla": ("cutedsl_mla", (0, 5, 23))}
 """Backend to what SGLang makes of it, and since when."""
 
 MLA_ONLY = frozenset({"flashmla", "cutlass_mla", "trtllm_mla", "cutedsl_mla", "tokenspeed_mla"})

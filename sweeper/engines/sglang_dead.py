@@ -91,7 +91,7 @@ def _under_algorithm(case: Case) -> Iterator[tuple[str, str]]:
 
 def _keeps_mixed_chunk(case: Case) -> bool:
     """Which algorithms keep mixed chunked prefill: none before 0.5.19 (spec_info.py, supports_mixed_chunk)."""
-    return case.version.since(0, 5, 20) and case.algorithm in ("EAGLE", "EAGLE3", "DFLASH", "DSPARK")
+    return case.version.since(0, 5, 19) and case.algorithm in ("EAGLE", "EAGLE3", "DFLASH", "DSPARK")
 
 
 def _overlap_is_decided(case: Case) -> str:

@@ -30,11 +30,11 @@ def gpu_can(case: Case) -> str:
 
 
 def _trtllm_mha_gpu(case: Case) -> str:
-    """sm100 only up to 0.5.9; then decode on sm90 and sm120 too, prefill on those from 0.5.20 on."""
+    """sm100 only up to 0.5.9; then decode on sm90 and sm120 too, prefill on those from 0.5.19 on."""
     if "trtllm_mha" not in backends(case):
         return ""
     decoding = ("sm100",) if not case.version.since(0, 5, 10) else ("sm90", "sm100", "sm120")
-    prefilling = decoding if case.version.since(0, 5, 20) else ("sm100",)
+    prefilling = decoding if case.version.since(0, 5, 19) else ("sm100",)
     if prefill_backend(case) == "trtllm_mha" and case.gpu not in prefilling:
         return f"trtllm_mha: prefill needs {' or '.join(prefilling)}, not {case.gpu}"
     if case.gpu not in decoding:
@@ -58,7 +58,7 @@ def mla_cache_type(case: Case) -> str:
     """trtllm_mla, cutedsl_mla and tokenspeed_mla take some types of the KV cache only. Run."""
     serving = {case.text("attention_backend"), case.text("decode_attention_backend")}
     dtype = case.text("kv_cache_dtype")
-    able = {"fp8_e4m3", "bf16", "auto"} | (set() if case.version.since(0, 5, 20) else {"fp4_e2m1"})
+    able = {"fp8_e4m3", "bf16", "auto"} | (set() if case.version.since(0, 5, 21) else {"fp4_e2m1"})
     if "trtllm_mla" in serving and dtype and dtype not in able:
         return f"kv_cache_dtype {dtype}: trtllm_mla takes {', '.join(sorted(able))}"
     if "cutedsl_mla" in backends(case) and dtype and dtype not in able | {"bfloat16"}:

@@ -25,10 +25,10 @@ def rejection_sampling(case: Case) -> str:
         return f"{name}: needs speculative_eagle_topk 1"
     if "speculative_accept_threshold_single" in case.flags or "speculative_accept_threshold_acc" in case.flags:
         return f"{name}: not with accept thresholds below 1"
-    if case.on("enable_deterministic_inference") and not case.version.since(0, 5, 21):
-        return f"{name}: not with enable_deterministic_inference up to 0.5.20"
-    if case.on("enable_multi_layer_eagle") and not case.version.since(0, 5, 20):
-        return f"{name}: not with enable_multi_layer_eagle up to 0.5.19"
+    if case.on("enable_deterministic_inference") and not case.version.since(0, 5, 23):
+        return f"{name}: not with enable_deterministic_inference up to 0.5.22"
+    if case.on("enable_multi_layer_eagle") and not case.version.since(0, 5, 16):
+        return f"{name}: not with enable_multi_layer_eagle up to 0.5.15"
     draft = case.draft
     if draft is not None and draft.draft_vocab_size not in (None, draft.vocab_size):
         return f"{name}: the draft's own vocabulary of {draft.draft_vocab_size} tokens cannot be used with it"

@@ -117,11 +117,11 @@ def spec_v2_is_a_chain(case: Case) -> str:
 
 
 def no_pipeline(case: Case) -> str:
-    """E15: speculation over pipeline stages: refused; from 0.5.22 on EAGLE with SGLANG_ENABLE_PP_SPEC. Run."""
+    """E15: speculation over pipeline stages: refused; from 0.5.21 on EAGLE with SGLANG_ENABLE_PP_SPEC. Run."""
     pp_size = case.at_least("pp_size")
     if pp_size <= 1 or not case.algorithm:
         return ""
-    if not case.version.since(0, 5, 22) or not is_true(case.env, "SGLANG_ENABLE_PP_SPEC"):
+    if not case.version.since(0, 5, 21) or not is_true(case.env, "SGLANG_ENABLE_PP_SPEC"):
         return f"pp_size {pp_size}: SGLang does not speculate over pipeline stages"
     if case.algorithm != "EAGLE" or case.on("enable_multi_layer_eagle") or case.on("speculative_adaptive"):
         return f"pp_size {pp_size}: only plain EAGLE speculates over pipeline stages"
@@ -143,18 +143,18 @@ def no_data_parallel_attention(case: Case) -> str:
         return ""
     if case.algorithm in ("STANDALONE", "NGRAM"):
         return f"data-parallel attention: SGLang has none with {case.algorithm}"
-    if case.algorithm == "DFLASH" and not case.version.since(0, 5, 21):
-        return "data-parallel attention: SGLang has none with DFLASH up to 0.5.20"
+    if case.algorithm == "DFLASH" and not case.version.since(0, 5, 23):
+        return "data-parallel attention: SGLang has none with DFLASH up to 0.5.22"
     if case.algorithm in ("DFLASH", "DSPARK") and not case.on("enable_dp_lm_head"):
         return f"data-parallel attention: {case.algorithm} needs enable_dp_lm_head with it"
     return ""
 
 
 def no_lora(case: Case) -> str:
-    """E17: LoRA next to speculation: NGRAM always, from 0.5.20 on EAGLE, EAGLE3, DFLASH, DSPARK too. Run."""
+    """E17: LoRA next to speculation: NGRAM always, from 0.5.19 on EAGLE, EAGLE3, DFLASH, DSPARK too. Run."""
     if not case.algorithm or not (case.on("enable_lora") or "lora_paths" in case.flags):
         return ""
-    able = ("NGRAM", "EAGLE", "EAGLE3", "DFLASH", "DSPARK") if case.version.since(0, 5, 20) else ("NGRAM",)
+    able = ("NGRAM", "EAGLE", "EAGLE3", "DFLASH", "DSPARK") if case.version.since(0, 5, 19) else ("NGRAM",)
     if case.algorithm not in able:
         return f"enable_lora: this version speculates beside LoRA with {', '.join(able)} only"
     if case.algorithm == "NGRAM":
