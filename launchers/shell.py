@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from launchers.base import CommandResult
-from launchers.clock import SystemClock
+from launchers.clock import Clock, SystemClock
 from launchers.errors import HostBusy, HostLost
 
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
@@ -95,10 +95,15 @@ def _lock(descriptor: int, name: str) -> None:
     except BlockingIOError as error:
         holder = os.read(descriptor, 1000).decode("utf-8", "backslashreplace").strip()
         raise HostBusy(f"{name} is held by another specsweep: {holder or 'unknown'}", holder) from error
-    since = SystemClock().now().isoformat(timespec="seconds")
-    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {shlex.join(sys.argv)[:400]}"
     os.ftruncate(descriptor, 0)
-    os.write(descriptor, " ".join(text.split()).encode("utf-8", "backslashreplace") + b"\n")
+    os.write(descriptor, f"{lock_holder(SystemClock())}\n".encode())
+
+
+def lock_holder(clock: Clock) -> str:
+    """One line that names this process to whoever finds the lock taken; it can be encoded as UTF-8."""
+    since = clock.now().isoformat(timespec="seconds")
+    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {shlex.join(sys.argv)[:400]}"
+    return " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
 
 
 def _exchange(process: subprocess.Popen[bytes], script: bytes, timeout_s: float) -> tuple[bytes, bytes] | None:
@@ -116,8 +121,10 @@ def _exchange(process: subprocess.Popen[bytes], script: bytes, timeout_s: float)
         selector.register(process.stdout, selectors.EVENT_READ, _drain(process.stdout, stdout))
         selector.register(process.stderr, selectors.EVENT_READ, _drain(process.stderr, stderr))
         while selector.get_map() and clock.monotonic_s() < deadline_s:
-            ready = selector.select(_LOOK_S)
-            if not ready and process.poll() is not None:
+            # In this order: only what has ended before the look can have nothing more to say after it.
+            has_ended = process.poll() is not None
+            ready = selector.select(0 if has_ended else _LOOK_S)
+            if has_ended and not ready:
                 break
             for key, _ in ready:
                 if next(key.data, None) is None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
 import secrets
-import shlex
-import sys
 
 import paramiko
 
 from launchers.clock import Clock
 from launchers.errors import HostBusy, HostLost, LinkLost
 from launchers.replies import Reply, parse_reply, quote
+from launchers.shell import lock_holder
 from launchers.ssh_link import Link, Pace
 from launchers.ssh_script import LOST, REMOTE, shut, start_shell
 
@@ -31,9 +28,7 @@ class HostLock:
     def __init__(self, name: str, path: str, pace: Pace, clock: Clock) -> None:
         self.name = name
         self.path = path
-        since = clock.now().isoformat(timespec="seconds")
-        who = f"pid {os.getpid()} on {platform.node()}, since {since}: {shlex.join(sys.argv)[:400]}"
-        self.holder = " ".join(who.split()).encode("utf-8", "backslashreplace").decode()
+        self.holder = lock_holder(clock)
         self._pace = pace
         self._clock = clock
         self._tokens: list[str] = []  # of every shell that may hold it for us

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import subprocess
 import threading
 from pathlib import Path
 
@@ -58,6 +59,31 @@ def test_a_script_that_closes_its_outputs_is_still_waited_for() -> None:
 def test_what_runs_on_in_the_background_is_not_waited_for() -> None:
     result = SHELL.run("sleep 100 & echo $!", timeout_s=20)
     SHELL.run(f"kill {int(result.stdout)}", timeout_s=20)
+
+
+class LastWords(LocalShell):
+    """A shell whose script answers and ends just when it is asked whether it has ended, and not before."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("here")
+        self.go = folder / "go"
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        go = self.go
+
+        class Process(subprocess.Popen[bytes]):
+            def poll(self) -> int | None:
+                go.touch()
+                return self.wait()
+
+        waits = 'until [ -e "$1" ]; do sleep 0.01; done; echo the whole answer'
+        pipe = subprocess.PIPE
+        argv = ["sh", "-c", waits, "sh", str(go)]
+        return Process(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True)
+
+
+def test_an_answer_given_between_a_look_and_the_question_for_the_end_is_not_lost(tmp_path: Path) -> None:
+    assert LastWords(tmp_path).run(":", timeout_s=20).stdout == b"the whole answer\n"
 
 
 def test_an_interrupted_wait_ends_the_script(tmp_path: Path) -> None:
