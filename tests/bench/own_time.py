@@ -17,7 +17,6 @@ from sweeper.records import LaunchRecord, duration_s
 from sweeper.storage import StudyStore
 from tests.sweep.runner import SweepFolder
 
-
 SERVER_TIME = ("start", "warmup", "benchmark", "stop")
 """The phases that are the server's and the measurement's; `check` and all else is specsweep's own."""
 

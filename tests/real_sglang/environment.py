@@ -13,10 +13,7 @@ from tests.real_sglang.install import default_folder, install
 VERSION = "0.5.23"
 SHIM = Path(__file__).parent / "shim"
 TINY = "SPECSWEEP_TINY_EAGLE3"
-NO_TINY = (
-    f"the tiny EAGLE-3 pair was not found: {TINY} names a folder with `target` and `draft-eagle3`, "
-    "or shared/data/models/tiny-eagle3 lies beside the checkout"
-)
+NO_TINY = f"the tiny EAGLE-3 pair was not found: {TINY} names a folder with `target` and `draft-eagle3`"
 
 FLAGS: Mapping[str, FlagValue] = {
     "device": "cpu",
@@ -79,6 +76,7 @@ def real_sglang() -> RealSglang:
 
 def tiny_pair() -> Path | None:
     """The folder with the tiny target and its EAGLE-3 draft, if it is anywhere."""
-    beside = Path(__file__).parents[3] / "shared" / "data" / "models" / "tiny-eagle3"
-    folder = Path(os.environ.get(TINY) or beside).absolute()
+    if not (named := os.environ.get(TINY)):
+        return None
+    folder = Path(named).absolute()
     return folder if (folder / "target").is_dir() and (folder / "draft-eagle3").is_dir() else None
