@@ -57,6 +57,42 @@ def wait_for_go() -> None:
         threading.Event().wait(0.01)
 
 
+def end_when_told(heirs: bool) -> None:
+    """Starts three children; on SIGTERM, ends them one after the other, or leaves them as heirs. Ends with code 5.
+
+    With code 9 when one of them ended before: in the time that a busy server takes to see to its children, or later.
+    """
+    children = [spawn("plain") for _ in range(3)]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    note(sys.argv[1], sys.argv[2])
+    signal.sigwait({signal.SIGTERM})
+    early = signal.sigtimedwait({signal.SIGCHLD}, 0.3) is not None
+    while children and not heirs:
+        early = early or any(child.poll() is not None for child in children)
+        child = children.pop()
+        child.terminate()
+        child.wait()
+    sys.exit(9 if early else 5)
+
+
+def orderly() -> None:
+    end_when_told(heirs=False)
+
+
+def negligent() -> None:
+    end_when_told(heirs=True)
+
+
+def telling() -> None:
+    """Notes itself again, as "told", for a SIGTERM; and goes on."""
+    signal.signal(signal.SIGTERM, lambda *_: note("told", sys.argv[2]))
+
+
+def deaf_parent() -> None:
+    deaf()
+    spawn("telling")
+
+
 def end_main_thread() -> None:
     """The kernel shows such a process as a zombie although its other threads run."""
     threading.Thread(target=threading.Event().wait, daemon=True).start()
@@ -203,6 +239,10 @@ MODES: dict[str, Callable[[], None]] = {
         mute_parent,
         breeding,
         leaving_a_server,
+        orderly,
+        negligent,
+        telling,
+        deaf_parent,
         end_main_thread,
     )
 }

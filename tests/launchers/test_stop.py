@@ -98,6 +98,27 @@ def test_an_unseen_retitled_child_of_a_killed_server_is_ended(bench: Bench) -> N
     assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 1
 
 
+def test_a_parent_that_ends_its_children_in_order_sees_none_of_them_end_before(bench: Bench) -> None:
+    handle = bench.start_stubborn("orderly")
+    until(lambda: len(bench.pids()) == 4, "it and its three children are ready")
+    report = bench.launcher.stop(handle, grace_s=10)
+    assert (report.exit_code, report.signals, report.num_processes) == (5, ("TERM",), 5)
+
+
+def test_children_whose_parent_ended_without_them_are_told_then(bench: Bench) -> None:
+    handle = bench.start_stubborn("negligent")
+    until(lambda: len(bench.pids()) == 4, "it and its three children are ready")
+    report = bench.launcher.stop(handle, grace_s=10)
+    assert (report.exit_code, report.signals, report.num_processes) == (5, ("TERM",), 5)
+
+
+def test_a_child_whose_parent_ignores_sigterm_is_killed_with_it(bench: Bench) -> None:
+    handle = bench.start_stubborn("deaf_parent", "deaf_parent", "telling")
+    report = bench.launcher.stop(handle, grace_s=0.3)
+    assert (report.exit_code, report.signals, report.num_processes) == (137, ("TERM", "KILL"), 3)
+    assert "told" not in dict(bench.pids()), "it would have looked like a crash to its parent"
+
+
 def test_a_reader_of_the_log_is_left_alone(bench: Bench) -> None:
     handle = bench.ended("true")
     with Path(handle.log_path).open() as log, stranger(("sleep", "100"), stdin=log) as reader:
