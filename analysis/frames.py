@@ -11,6 +11,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from sweeper.metrics import METRICS
+from sweeper.naming import difference_text
 from sweeper.records import (
     LaunchRecord,
     RequestResult,
@@ -19,7 +20,7 @@ from sweeper.records import (
     duration_s,
     launch_artifact_name,
 )
-from sweeper.spec import ServerConfig, difference_text
+from sweeper.spec import ServerConfig
 from sweeper.stats import spread_pct
 from sweeper.storage import StudyStore
 

@@ -24,12 +24,13 @@ from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.facts import read_host_facts, rendered
 from sweeper.fingerprint import fingerprint
+from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.result_table import result_table
 from sweeper.space import samples, to_config
-from sweeper.spec import HostSpec, ServerConfig, SweepSpec
+from sweeper.spec import ServerConfig, SweepSpec
 from sweeper.storage import StudyStore
 from sweeper.streams import lenient
 from sweeper.study import Study

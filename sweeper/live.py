@@ -14,9 +14,10 @@ from rich.text import Text
 
 from launchers.clock import Clock
 from sweeper.metrics import METRICS
+from sweeper.naming import difference_text
 from sweeper.plan import Progress
 from sweeper.records import LaunchRecord, Proposal, RequestResult
-from sweeper.spec import ServerConfig, difference_text
+from sweeper.spec import ServerConfig
 from sweeper.text import plain
 
 

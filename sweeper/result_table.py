@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sweeper.metrics import METRICS
+from sweeper.naming import difference_text
 from sweeper.records import TrialRecord
-from sweeper.spec import ServerConfig, difference_text
+from sweeper.spec import ServerConfig
 from sweeper.text import plain
 
 NARROW = 70

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from sweeper.metrics import METRICS
+from sweeper.naming import difference_text
 from sweeper.plan import fresh_since
 from sweeper.records import LaunchRecord, Purpose, Record, TrialRecord, TrialState
-from sweeper.spec import ServerConfig, difference_text
+from sweeper.spec import ServerConfig
 from sweeper.stats import Ratio, pairwise_ratios
 
 MAX_RIVALS = 5

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sweeper.metrics import METRICS
+from sweeper.naming import difference_text
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
 from sweeper.secrets import Secrets, secrets_of
-from sweeper.spec import ServerConfig, difference_text, digest
+from sweeper.spec import ServerConfig, digest
 from sweeper.tracking.files import TABLE_TAG, ArtifactReader, has_table, run_files
 
 LAYOUT = 1

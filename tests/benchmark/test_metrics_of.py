@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.benchmark import _accepted_per_position, group_throughputs, metrics_of, throughput
+from sweeper.figures import accepted_per_position, group_throughputs, metrics_of, throughput
 from sweeper.metrics import check_metrics
 from sweeper.records import RequestResult
 from tests.fakes import EPOCH
@@ -109,7 +109,7 @@ def test_throughput_lies_between_those_of_its_groups(measured: list[RequestResul
 def test_acceptance_by_position_is_drawn_from_the_requests_own_histograms() -> None:
     counted = request(100, 10, drafts=(12, 7, 6)).model_copy(update={"accept_histogram": (2, 1, 3)})
     plain = request(100, 10)
-    assert _accepted_per_position([counted, counted, plain]) == (8, 6)  # 1+3 accepted one or more, 3 two
-    assert _accepted_per_position([counted, request(100, 10, drafts=(12, 7, 6))]) == ()
+    assert accepted_per_position([counted, counted, plain]) == (8, 6)  # 1+3 accepted one or more, 3 two
+    assert accepted_per_position([counted, request(100, 10, drafts=(12, 7, 6))]) == ()
     assert metrics_of([counted])["accept_length"] == pytest.approx(1 + 7 / 6)
     assert metrics_of([counted])["num_verify_steps"] == 6

@@ -12,13 +12,13 @@ from launchers.gpus import GpuReading
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode, FailureKind, SweepAborted, SweepInterrupted
+from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.loop import run_sweep
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.spec import (
     BudgetSpec,
     EngineSpec,
-    HostSpec,
     LimitsSpec,
     ModelSpec,
     Prompt,

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.spec import ServerConfig, difference_text
+from sweeper.naming import difference_text
+from sweeper.spec import ServerConfig
 from tests.fakes import config
 
 BASE = config(ctx_size=2048, threads=1)
