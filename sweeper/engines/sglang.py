@@ -29,6 +29,7 @@ from sweeper.engines.sglang_env import UNSET_ENV, env_mistakes
 from sweeper.engines.sglang_flags import config_mistakes, flag_mistakes, takes_whole_numbers
 from sweeper.engines.sglang_log import fatal_sign, progress, readiness
 from sweeper.engines.sglang_model import host_files
+from sweeper.engines.sglang_table import LISTS
 from sweeper.engines.sglang_version import parse_version, version_notice
 from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
 
@@ -155,7 +156,7 @@ class SGLang:
         for name, value in config.flags.items():
             if value is not False:
                 argv.append(f"--{name.replace('_', '-')}")
-                argv += [] if value is True else [str(value)]
+                argv += [] if value is True else str(value).split() if name in LISTS else [str(value)]
         unset = tuple(name for name in UNSET_ENV if name not in config.env)
         spec = LaunchSpec(tuple(argv), placement.port, placement.nonce, env=config.env, unset_env=unset)
         if placement.num_nodes == 1:

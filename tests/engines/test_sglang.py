@@ -32,6 +32,14 @@ def test_a_command_line_has_the_nonce_the_model_and_every_flag_as_a_word_of_its_
     assert spec.others == ()
 
 
+def test_a_flag_that_takes_several_numbers_gets_them_as_words() -> None:
+    config = ServerConfig(flags={"cuda_graph_bs": "1 2 4", "model_loader_extra_config": '{"a": 1}'})
+    argv = ENGINE.launch_spec(config, PLACEMENT).argv
+    at = argv.index("--cuda-graph-bs")
+    assert argv[at : at + 4] == ("--cuda-graph-bs", "1", "2", "4")
+    assert '{"a": 1}' in argv, "a text stays one word"
+
+
 def test_what_would_fake_acceptance_is_unset_in_every_launch() -> None:
     unset = ENGINE.launch_spec(EAGLE3, PLACEMENT).unset_env
     assert {"SGLANG_SIMULATE_ACC_LEN", "SIMULATE_ACC_LEN"} <= set(unset)
