@@ -15,7 +15,7 @@ from launchers.replies import LEADER, SERVER_ID, Reply, ask, call_script, comman
 
 MAX_LOG_BYTES = 4 * 1024 * 1024
 KEPT_FOLDERS = 20
-_KILL_WAIT_S = 5.0  # how long supervisor.sh watches after SIGKILL, and then the port
+_KILL_WAIT_S = 5.0  # how long the end of what was killed is waited for, and then the port
 _START_WAIT_S = 10.0
 _SMI_LIMIT_S = 20.0  # without persistence mode nvidia-smi wakes every GPU first: seconds each
 
@@ -208,10 +208,10 @@ class HostLauncher:
 
     def _stop(self, identity: tuple[str, ...], grace_s: float) -> StopReport:
         grace = max(0.0, grace_s)
-        extra_s = (
-            2 * grace + 4 * _KILL_WAIT_S + _KILL_WAIT_S + 4 * _SMI_LIMIT_S
-        )  # all that supervisor.sh may wait for
-        reply = self._ask("stop", *identity, str(round(grace * 100)), extra_s=extra_s)
+        # All that supervisor.sh may wait for: four rounds at most, the first two with the grace; then the port.
+        extra_s = 2 * grace + 4 * _KILL_WAIT_S + _KILL_WAIT_S + 4 * _SMI_LIMIT_S
+        limits = (str(round(grace * 100)), str(round(_KILL_WAIT_S * 100)))
+        reply = self._ask("stop", *identity, *limits, extra_s=extra_s)
         if reply.kind == "survivors":
             names = tuple(reply.text().splitlines())
             raise StopFailed(f"server {identity[0]} on {self.host} survived SIGKILL: {'; '.join(names)}", names)

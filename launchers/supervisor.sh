@@ -116,14 +116,14 @@ heads() { # those of M that no other of M has started, the leader left out, and 
 
 # A server ends its workers itself, in order. Told to end before their parent, they would look to it like a crash:
 # SGLang then waits 60 s for core dumps. So SIGTERM goes to each process only once its parent is gone.
-end_all() { # GRACE: fails when something is alive 5 s after the first SIGKILL; M names it
+end_all() { # GRACE: fails when something is alive PATIENCE after the first SIGKILL; M names it
   now; since=$NOW; alone=0 empty=0 TOLD=' '
   while look $(marked); [ -n "$M" ] || [ $empty = 0 ]; do # empty twice: who forks and ends can slip past one look
     [ -n "$M" ] && empty=0 || { empty=1; continue; }
     now; age=$((NOW - since)); new=
     for token in $M; do case " $MET" in *" $token "*) ;; *) new="$new$token " ;; esac; done
     MET="$MET$new"
-    [ $age -lt $(($1 + 500)) ] || return 1
+    [ $age -lt $(($1 + PATIENCE)) ] || return 1
     if [ "$M" = "$LEADER " ]; then
       alone=$((alone + 1))
       [ $alone -lt 20 ] || { same "$LEADER" && kill -s KILL "${LEADER%:*}"; } 2>/dev/null
@@ -181,8 +181,9 @@ end_strays() { # GRACE, for the first round; fails when some are left after the 
   done
 }
 
-verb_stop() { # ID PID START BOOT PORT GRACE (hundredths of a second)
-  choose "$@"
+verb_stop() { # ID PID START BOOT PORT GRACE PATIENCE (hundredths of a second): waits PATIENCE for the end of what was
+  # killed, and then for the port
+  choose "$@"; PATIENCE=$7
   umask 077
   mkdir -p "$D" && printf '' > "$D/stopped" # a start that is still under way must find this
   rm -f "$D/cmd"
@@ -190,7 +191,7 @@ verb_stop() { # ID PID START BOOT PORT GRACE (hundredths of a second)
   end_all "$6" && end_strays "$6" || {
     begin survivors; for token in $M; do describe "${token%:*}"; done; finish 0; return; }
   now; since=$NOW
-  while listeners "$PORT" "$PORT"; [ -n "$L" ] && [ $((NOW - since)) -lt 500 ]; do nap 0.1; now; done
+  while listeners "$PORT" "$PORT"; [ -n "$L" ] && [ $((NOW - since)) -lt "$PATIENCE" ]; do nap 0.1; now; done
   code=-; { read -r code < "$D/exit"; } 2>/dev/null
   free=no; [ -n "$L" ] || free=yes
   set -- $MET; now

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,9 +21,9 @@ from launchers.base import LaunchSpec, ServerHandle, Shell
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from launchers.ssh import SshShell, SshTarget
+from tests.launchers.shells import kinds, shell_program
 
 STUBBORN = Path(__file__).with_name("stubborn.py")
-BUSYBOX_TOOLS = "sh awk cat grep head ls mkdir mv printf rm setsid sleep tail tr wc"
 HOSTILE_NAME = 'it\'s a "state" $(touch hit)\n `x` ā漢 \\ -*?'
 
 
@@ -160,32 +159,12 @@ class Bench:
         return with_token(self.token)
 
 
-def shell_program(kind: str, folder: Path) -> str:
-    """A program that is the shell `kind`, also for the shells it starts; busybox brings all its own tools.
-
-    Skips where there is no such shell.
-    """
-    binary = shutil.which(kind)
-    if binary is None:
-        pytest.skip(f"{kind} is not installed here: not tested as a host's shell")
-    tools = folder / "tools"
-    tools.mkdir()
-    for tool in BUSYBOX_TOOLS.split() if kind == "busybox" else ["sh"]:
-        (tools / tool).symlink_to(binary)
-    path = tools if kind == "busybox" else f"{tools}:$PATH"
-    program = folder / "shell"
-    program.write_text(f'#!/bin/sh\nPATH={path} exec {tools}/sh "$@"\n')
-    program.chmod(0o700)
-    return str(program)
-
-
 NOT_OVER_SSH = {
     "test_a_state_folder_in_the_home_is_found",  # sets HOME of this process; tests/ssh has this over SSH
     "test_the_address_of_a_server",  # is another over SSH; tests/ssh has it
     # and these bring a local shell of their own:
     "test_a_start_whose_answer_is_lost_leaves_nothing",
     "test_every_word_reaches_a_real_shell_unchanged",
-    "test_what_survives_sigkill_is_reported_by_name",
 }
 
 
@@ -199,7 +178,7 @@ def _is_over_ssh(item: pytest.Item) -> bool:
     return parameters is not None and parameters.params.get("kind") == "ssh"
 
 
-@pytest.fixture(params=["dash", "busybox", "ssh", pytest.param("bash", marks=pytest.mark.slow)])
+@pytest.fixture(params=kinds("dash"))
 def kind(request: pytest.FixtureRequest) -> str:
     """Which shell is under test: /bin/sh as on Debian, Alpine and Red Hat, or the one behind a real sshd."""
     return str(request.param)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launchers.base import CommandResult, Shell
+from launchers.base import Shell
 from launchers.replies import quote
+from tests.launchers.shells import AlteredShell
 
 PROGRAM = """#!/bin/sh
 cd {folder}
@@ -40,17 +41,11 @@ class Smi:
         return notes.read_text().splitlines() if notes.exists() else []
 
 
-class GpuShell:
+class GpuShell(AlteredShell):
     """A shell of a host with that nvidia-smi, which is given one second instead of twenty."""
 
     def __init__(self, inner: Shell, smi: Smi) -> None:
-        self.inner = inner
-        self.name = inner.name
-        self.hold = inner.hold
-        self.address = inner.address
-        self.num_breaks = inner.num_breaks
-        self.path = quote(str(smi.folder))
-
-    def run(self, script: str, timeout_s: float) -> CommandResult:
-        hurried = script.replace(" gpus 2000; }", " gpus 100; }")
-        return self.inner.run(f"PATH={self.path}:$PATH\n{hurried}", timeout_s)
+        path = quote(str(smi.folder))
+        super().__init__(
+            inner, lambda script: f"PATH={path}:$PATH\n{script.replace(' gpus 2000; }', ' gpus 100; }')}"
+        )

@@ -58,15 +58,12 @@ def wait_for_go() -> None:
 
 
 def end_when_told(heirs: bool) -> None:
-    """Starts three children; on SIGTERM, ends them one after the other, or leaves them as heirs. Ends with code 5.
-
-    With code 9 when one of them ended before: in the time that a busy server takes to see to its children, or later.
-    """
+    """On SIGTERM it ends its three children in turn, or not at all: code 5, or 9 if one ended before its turn."""
     children = [spawn("plain") for _ in range(3)]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     note(sys.argv[1], sys.argv[2])
     signal.sigwait({signal.SIGTERM})
-    early = signal.sigtimedwait({signal.SIGCHLD}, 0.3) is not None
+    early = signal.sigtimedwait({signal.SIGCHLD}, 0.3) is not None  # while a server that is busy would see to more
     while children and not heirs:
         early = early or any(child.poll() is not None for child in children)
         child = children.pop()

@@ -14,6 +14,7 @@ from launchers.errors import HostLost, StartFailed
 from launchers.host import MAX_LOG_BYTES, HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from tests.launchers.conftest import Bench, is_running, until
+from tests.launchers.shells import quick_in
 
 pytestmark = pytest.mark.host
 HOSTILE_WORDS = (
@@ -34,6 +35,7 @@ HOSTILE_WORDS = (
 TELL_ALL = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
 
 
+@quick_in("busybox", "ssh")
 def test_a_server_is_alive_until_it_is_stopped(bench: Bench) -> None:
     handle = bench.start_stubborn("serving")
     assert bench.launcher.is_alive(handle)
@@ -56,12 +58,14 @@ def test_the_exit_code_of_a_server_that_ends_by_itself_is_kept(bench: Bench, scr
     assert bench.launcher.exit_code(bench.ended("sh", "-c", script)) == code
 
 
+@quick_in("busybox")
 @pytest.mark.parametrize("name", ["no-such-program", "/no/such/program", "/etc/passwd", "/"])
 def test_a_program_that_cannot_be_found_is_refused(bench: Bench, name: str) -> None:
     with pytest.raises(StartFailed, match="no such program"):
         bench.launcher.start(bench.spec(name, "--port", "1"))
 
 
+@quick_in("busybox")
 def test_a_program_is_looked_for_on_the_path_of_its_environment(bench: Bench) -> None:
     program = bench.folder / "my-server"
     program.write_text("#!/bin/sh\necho found\n")
@@ -70,6 +74,7 @@ def test_a_program_is_looked_for_on_the_path_of_its_environment(bench: Bench) ->
     assert (bench.launcher.exit_code(handle), bench.launcher.logs(handle)) == (0, b"found\n")
 
 
+@quick_in("busybox", "ssh")
 def test_arguments_and_environment_arrive_unchanged(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TO_BE_REMOVED", "1")
     monkeypatch.setenv("OF_THE_HOST", "kept")
@@ -99,6 +104,7 @@ def test_neither_secrets_nor_open_permissions_stay_on_the_host(bench: Bench) -> 
     assert [path for path in paths if path.is_file() and b"a-secret-token" in path.read_bytes()] == []
 
 
+@quick_in("busybox", "ssh")
 def test_a_server_has_the_umask_of_the_host_and_ignores_hangups(bench: Bench) -> None:
     handle = bench.ended("sh", "-c", "umask; kill -HUP $$; echo still here")
     mask = int(Path("/proc/self/status").read_text().split("Umask:")[1].split()[0], 8)
@@ -123,6 +129,7 @@ def test_a_state_folder_in_the_home_is_found(bench: Bench, monkeypatch: pytest.M
     assert {path.name for path in (bench.folder / ".state").iterdir()} == {"host.lock", "servers"}
 
 
+@quick_in("busybox", "ssh")
 def test_logs_are_read_in_bounded_pieces(bench: Bench) -> None:
     handle = bench.ended(sys.executable, "-c", "import sys; sys.stdout.buffer.write(bytes(range(256)) * 40_000)")
     whole = bytes(range(256)) * 40_000
@@ -147,6 +154,7 @@ def test_the_address_of_a_server(bench: Bench) -> None:
     assert six.url(handle) == f"http://[::1]:{bench.port}"
 
 
+@quick_in("busybox", "ssh")
 def test_a_short_command_gives_its_output_and_code(bench: Bench) -> None:
     script = 'printf "%s|" "$@"; echo oops >&2; exit 3'
     result = bench.launcher.run(("sh", "-c", script, "x", *HOSTILE_WORDS), timeout_s=20)
@@ -155,6 +163,7 @@ def test_a_short_command_gives_its_output_and_code(bench: Bench) -> None:
     assert bench.launcher.run(("cat",), timeout_s=20).stdout == b"", "stdin is empty, not the script"
 
 
+@quick_in("ssh")
 def test_a_short_command_that_is_not_short_is_ended(bench: Bench) -> None:
     with pytest.raises(HostLost, match=r"0\.3 s"):
         bench.launcher.run(("sh", "-c", f": {bench.token}; sleep 100; :"), timeout_s=0.3)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from launchers.base import CommandResult
 from launchers.errors import HostDirty
 from launchers.gpus import Gpu, GpuReading
 from launchers.host import HostLauncher, HostSettings
 from tests.fakes import FakeClock
 from tests.launchers.conftest import Bench, is_running, stat, stranger, until
+from tests.launchers.shells import AlteredShell, quick_in, toothless
 from tests.launchers.smi import GpuShell, Smi
 
 pytestmark = pytest.mark.host
@@ -35,6 +35,7 @@ def gpu_bench(bench: Bench, smi: Smi) -> Bench:
     return Bench(launcher, bench.folder, bench.port, bench.token)
 
 
+@quick_in("busybox", "ssh")
 def test_a_host_is_asked_and_answers(gpu_bench: Bench, smi: Smi) -> None:
     smi.says(4, 5)
     assert gpu_bench.launcher.settle() == GpuReading(
@@ -53,6 +54,7 @@ def test_a_host_without_the_program_says_so(bench: Bench) -> None:
     assert bench.launcher.settle() is None
 
 
+@quick_in("busybox")
 def test_a_server_and_a_stranger_on_a_gpu_are_told_apart(gpu_bench: Bench, smi: Smi) -> None:
     handle = gpu_bench.start_stubborn("tree", "scheduler", "plain")
     with stranger(("sleep", "1000")) as other:
@@ -81,6 +83,7 @@ def hanging(smi: Smi) -> list[int]:
     return [int(pid) for pid in (smi.folder / "hanging").read_text().split()]
 
 
+@quick_in("busybox")
 def test_an_nvidia_smi_that_hangs_is_killed_with_its_children(gpu_bench: Bench, smi: Smi) -> None:
     (smi.folder / "hang").touch()
     with pytest.raises(HostDirty, match="gave no answer and was killed"):
@@ -89,17 +92,9 @@ def test_an_nvidia_smi_that_hangs_is_killed_with_its_children(gpu_bench: Bench, 
     until(lambda: not any(map(is_running, hanging(smi))), "all of it is gone")
 
 
-class Toothless(GpuShell):
-    """A host where SIGKILL has no effect, as on a process that waits for a driver."""
-
-    def run(self, script: str, timeout_s: float) -> CommandResult:
-        functions, call = script.split("\n{ main ")
-        return super().run(f"{functions}\nkill() {{ :; }}\n{{ main {call}", timeout_s)
-
-
-def test_an_nvidia_smi_that_survives_sigkill_is_not_waited_for(bench: Bench, gpu_bench: Bench, smi: Smi) -> None:
+def test_an_nvidia_smi_that_survives_sigkill_is_not_waited_for(gpu_bench: Bench, smi: Smi) -> None:
     (smi.folder / "hang").touch()
-    launcher = HostLauncher(Toothless(bench.launcher.shell, smi), gpu_bench.launcher.settings)
+    launcher = HostLauncher(AlteredShell(gpu_bench.launcher.shell, toothless), gpu_bench.launcher.settings)
     try:
         with pytest.raises(HostDirty, match="does not even end on SIGKILL"):
             launcher.settle()
@@ -109,6 +104,7 @@ def test_an_nvidia_smi_that_survives_sigkill_is_not_waited_for(bench: Bench, gpu
         until(lambda: not any(map(is_running, hanging(smi))), "the test ended it")
 
 
+@quick_in("busybox")
 def test_an_orphan_that_kept_nothing_but_gpu_memory_is_ended(gpu_bench: Bench, smi: Smi) -> None:
     handle = gpu_bench.start_stubborn("mute", "mute", "scheduler")
     escapee = gpu_bench.pid("scheduler")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from launchers.base import CommandResult, Launcher, LaunchSpec, ServerHandle, StopReport
+from launchers.base import Launcher, LaunchSpec, ServerHandle, StopReport
 from launchers.errors import HostDirty, HostLost, LauncherError, LinkLost, StartFailed, StopFailed
 from launchers.host import HostLauncher, HostSettings
-from launchers.shell import LocalShell
 from tests.launchers.conftest import Bench
 from tests.launchers.scripted import Scripted
+from tests.launchers.shells import AlteredShell, toothless
 
 SPEC = LaunchSpec(("serve",), 30000, "n0")
 HANDLE = ServerHandle("n0", "gpu", 10, 20, "b", 30000, "/log", "n0")
@@ -139,19 +139,11 @@ def test_a_start_is_never_repeated_but_ended_after_the_link_broke() -> None:
     assert shell.verbs == ["start", "stop", "stop"]
 
 
-class Toothless(LocalShell):
-    """The real shell, where signals have no effect: the way to see processes that survive SIGKILL."""
-
-    def run(self, script: str, timeout_s: float) -> CommandResult:
-        functions, call = script.split("\n{ main ")
-        return super().run(f"{functions}\nkill() {{ :; }}\n{{ main {call}", timeout_s)
-
-
 @pytest.mark.host
-def test_what_survives_sigkill_is_reported_by_name(bench: Bench, program: str) -> None:
+def test_what_survives_sigkill_is_reported_by_name(bench: Bench) -> None:
     handle = bench.start_stubborn("plain")
-    toothless = HostLauncher(Toothless("here", program), bench.launcher.settings)
+    powerless = HostLauncher(AlteredShell(bench.launcher.shell, toothless), bench.launcher.settings)
     with pytest.raises(StopFailed, match="survived SIGKILL") as failed:
-        toothless.stop(handle, grace_s=0.1)
+        powerless.stop(handle, grace_s=0.1)
     assert any(f"pid {bench.pid('plain')}: " in name and "stubborn.py" in name for name in failed.value.survivors)
     bench.launcher.stop(handle, grace_s=5)

@@ -16,6 +16,7 @@ from launchers.errors import HostBusy
 from launchers.host import KEPT_FOLDERS
 from launchers.replies import LEADER, call_script, parse_reply, quote
 from tests.launchers.conftest import Bench, is_running, stranger, until
+from tests.launchers.shells import quick_in
 
 pytestmark = pytest.mark.host
 
@@ -62,6 +63,7 @@ def test_the_server_of_a_killed_sweep_is_stopped_by_the_next_one(bench: Bench, p
     assert bench.launcher.stop_leftovers(grace_s=0.2) == ()
 
 
+@quick_in("ssh")
 def test_a_lock_is_not_inherited_by_the_server(bench: Bench) -> None:
     with bench.launcher.hold():
         handle = bench.start_stubborn("plain")
@@ -78,6 +80,7 @@ def test_a_host_is_held_once_even_within_one_process(bench: Bench) -> None:
     assert (lock.stat().st_mode & 0o777, bench.state_dir.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
+@quick_in("busybox", "ssh")
 def test_leftovers_of_every_kind_are_stopped(bench: Bench) -> None:
     healthy = bench.start_stubborn("escaping", "escaping", "deaf")
     headless = bench.start_stubborn("bare_child", "bare_child", "plain")
@@ -98,6 +101,7 @@ def test_an_escapee_seen_before_is_a_leftover(bench: Bench) -> None:
     assert bench.launcher.stop_leftovers(grace_s=0.2) == (handle.server_id,)
 
 
+@quick_in("busybox")
 def test_an_unseen_escapee_that_only_kept_its_output_is_a_leftover(bench: Bench) -> None:
     handle = bench.start_stubborn("hiding", "hiding", "scheduler")
     os.kill(bench.pid("hiding"), signal.SIGKILL)
@@ -145,6 +149,7 @@ def test_the_folder_of_a_living_server_is_never_deleted(bench: Bench) -> None:
         assert not Path(gone.log_path).exists()
 
 
+@quick_in("busybox")
 def test_old_folders_of_gone_servers_are_deleted(bench: Bench) -> None:
     oldest = bench.start_stubborn("plain")
     servers = bench.state_dir / "servers"

@@ -10,6 +10,7 @@ import pytest
 from launchers.errors import HostDirty
 from launchers.host import HostLauncher, HostSettings
 from tests.launchers.conftest import Bench
+from tests.launchers.shells import quick_in
 
 pytestmark = pytest.mark.host
 
@@ -31,6 +32,7 @@ def test_a_taken_port_is_refused_and_its_holder_named(bench: Bench, address: str
     assert bench.launcher.free_port() == bench.port
 
 
+@quick_in("busybox")
 def test_the_lowest_port_that_is_free_is_offered(bench: Bench) -> None:
     settings = HostSettings("here", str(bench.state_dir), 1024, 1030)
     launcher = HostLauncher(bench.launcher.shell, settings)
@@ -42,6 +44,7 @@ def test_the_lowest_port_that_is_free_is_offered(bench: Bench) -> None:
         assert launcher.free_port() > lowest
 
 
+@quick_in("busybox")
 def test_a_server_owns_its_port_and_no_other(bench: Bench) -> None:
     with bench.running("serving") as handle:
         assert bench.launcher.owns_port(handle)

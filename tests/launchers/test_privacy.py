@@ -15,6 +15,7 @@ import pytest
 
 from launchers.host import HostLauncher, HostSettings
 from tests.launchers.conftest import Bench, until
+from tests.launchers.shells import quick_in
 
 pytestmark = [
     pytest.mark.host,
@@ -52,6 +53,7 @@ def spying(bench: Bench, user: int) -> Iterator[Path]:
     assert found.read_bytes().endswith(b"done\n")
 
 
+@quick_in("ssh")
 def test_no_other_user_sees_a_secret_at_any_time(public_bench: Bench) -> None:
     secret = secrets.token_hex(16)
     spec = public_bench.spec("sleep", "1000", env={"HF_TOKEN": secret})

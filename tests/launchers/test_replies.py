@@ -12,6 +12,7 @@ from launchers.host import HostLauncher, HostSettings
 from launchers.replies import Reply, call_script, command_text, parse_reply, quote
 from launchers.shell import LocalShell
 from tests.launchers.conftest import Bench
+from tests.launchers.shells import quick_in
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 nasty = st.sampled_from(
@@ -24,6 +25,7 @@ def framed(body: bytes, nonce: str = "n0", kind: str = "logs", code: int = 0) ->
     return f"\n@specsweep {nonce} begin {kind}\n".encode() + body + f"\n@specsweep {nonce} end {code}\n".encode()
 
 
+@quick_in("busybox")
 @pytest.mark.host
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(words | nasty, max_size=20))

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from launchers.host import HostLauncher
 from launchers.replies import MARKER
 from tests.launchers.conftest import Bench, is_running, stat, stranger, until
+from tests.launchers.shells import AlteredShell, hasty, quick_in
 
 pytestmark = pytest.mark.host
 
 
+@quick_in("busybox")
 def test_a_server_that_ignores_sigterm_is_killed(bench: Bench) -> None:
     handle = bench.start_stubborn("deaf")
     report = bench.launcher.stop(handle, grace_s=0.2)
@@ -45,6 +48,7 @@ def test_children_and_grandchildren_end_with_their_server(bench: Bench) -> None:
     assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 6
 
 
+@quick_in("busybox")
 def test_a_grandchild_that_left_the_session_is_found_by_its_marker(bench: Bench) -> None:
     handle = bench.start_stubborn("escaping", "escaping", "deaf")
     assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 3
@@ -66,6 +70,7 @@ def test_a_grandchild_without_session_and_environment_is_found_if_it_was_seen(be
     assert not is_running(escapee)
 
 
+@quick_in("busybox")
 def test_an_unseen_orphan_that_holds_the_port_is_ended(bench: Bench) -> None:
     handle = bench.start_stubborn("usurping", "serving")
     bench.go()
@@ -74,6 +79,7 @@ def test_an_unseen_orphan_that_holds_the_port_is_ended(bench: Bench) -> None:
     assert (report.num_processes, report.port_free, report.exit_code) == (1, True, 0)
 
 
+@quick_in("busybox", "ssh")
 def test_a_tree_like_that_of_sglang_is_ended_whole(bench: Bench) -> None:
     handle = bench.start_stubborn("tree", "tree", "scheduler", "plain", "nested", "deaf")
     worker = bench.pid("scheduler")
@@ -81,6 +87,7 @@ def test_a_tree_like_that_of_sglang_is_ended_whole(bench: Bench) -> None:
     assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 6
 
 
+@quick_in("busybox")
 def test_a_retitled_orphan_in_its_own_session_is_found_by_its_output(bench: Bench) -> None:
     handle = bench.start_stubborn("hiding", "hiding", "scheduler")
     escapee = bench.pid("scheduler")
@@ -98,6 +105,7 @@ def test_an_unseen_retitled_child_of_a_killed_server_is_ended(bench: Bench) -> N
     assert bench.launcher.stop(handle, grace_s=0.2).num_processes == 1
 
 
+@quick_in("busybox")
 def test_a_parent_that_ends_its_children_in_order_sees_none_of_them_end_before(bench: Bench) -> None:
     handle = bench.start_stubborn("orderly")
     until(lambda: len(bench.pids()) == 4, "it and its three children are ready")
@@ -130,7 +138,8 @@ def test_a_stranger_on_the_port_is_left_alone_and_reported(bench: Bench) -> None
     handle = bench.ended("true")
     with stranger(bench.stubborn_argv("serving")) as process:
         until(lambda: bool(bench.pids()), "the stranger listens")
-        report = bench.launcher.stop(handle, grace_s=0)
+        launcher = HostLauncher(AlteredShell(bench.launcher.shell, hasty), bench.launcher.settings)
+        report = launcher.stop(handle, grace_s=0)
         assert (report.num_processes, report.port_free) == (0, False)
         assert process.poll() is None
 
@@ -160,6 +169,7 @@ def test_a_leader_that_is_told_to_end_keeps_the_exit_code(bench: Bench) -> None:
     until(lambda: bench.launcher.exit_code(handle) == 143, "the exit code is there")
 
 
+@quick_in("busybox")
 def test_a_process_whose_main_thread_ended_is_not_taken_for_a_zombie(bench: Bench) -> None:
     handle = bench.start_stubborn("end_main_thread")
     half_dead = bench.pid("end_main_thread")
@@ -181,6 +191,7 @@ def test_a_stop_does_not_end_itself(bench: Bench, monkeypatch: pytest.MonkeyPatc
     assert bench.launcher.stop(handle, grace_s=0).num_processes == 2
 
 
+@quick_in("busybox")
 @pytest.mark.parametrize("change", [{"start_time": 1}, {"boot_id": "00000000-0000-0000-0000-000000000000"}])
 def test_a_process_that_only_has_the_number_is_nobody(bench: Bench, change: dict[str, int | str]) -> None:
     with stranger(bench.stubborn_argv("nested")) as innocent:

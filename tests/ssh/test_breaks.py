@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,6 +50,9 @@ def test_a_link_that_breaks_under_a_script_is_lost_and_counted_once(
     proxy.heal()
     assert shell.run("exit 3", timeout_s=20).exit_code == 3
     assert shell.num_breaks() == 1
+    for pid in with_token(token):  # it runs on; nobody needs to wait for its end
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_link_that_broke_between_scripts_costs_nothing(make_shell: MakeShell, proxy: Proxy) -> None:

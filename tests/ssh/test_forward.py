@@ -158,7 +158,7 @@ def test_a_client_that_leaves_is_seen_by_the_server(shell: SshShell) -> None:
         until(left.is_set, "the server sees the end")
 
 
-@pytest.mark.parametrize("how", ["cut", "freeze"])
+@pytest.mark.parametrize("how", ["cut", pytest.param("freeze", marks=pytest.mark.slow)])
 def test_a_broken_link_resets_what_it_carried_and_what_comes(
     make_shell: MakeShell, proxy: Proxy, how: str
 ) -> None:

@@ -148,6 +148,7 @@ def test_the_lock_of_a_silent_client_is_free_after_a_while(
         until(lambda: not is_running(holder), "and is gone")
 
 
+@pytest.mark.slow
 def test_a_client_that_is_heard_of_keeps_its_lock(make_shell: MakeShell, lock: Path) -> None:
     shell = make_shell()
     with shell.hold(str(lock)):
@@ -156,9 +157,7 @@ def test_a_client_that_is_heard_of_keeps_its_lock(make_shell: MakeShell, lock: P
         assert FAST.nap_s * FAST.num_silent_naps < 3.5, "longer than the host waits without a beat"
         assert holders(lock) == held
         assert not is_free(lock)
-        assert shell.num_breaks() == 0, (
-            "nor is a link dead on which nothing is said for longer than a dead one takes"
-        )
+        assert shell.num_breaks() == 0, "nor is a link dead on which nothing is said for longer than that"
 
 
 def test_the_lock_is_taken_again_after_a_cut(make_shell: MakeShell, proxy: Proxy, lock: Path) -> None:

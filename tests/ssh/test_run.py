@@ -127,7 +127,10 @@ def test_scripts_wait_for_each_other_no_longer_than_their_own_time(shell: SshShe
             shell.run(":", timeout_s=0.2)
 
 
-@pytest.mark.parametrize("login_shell", ["fish", "csh", "tcsh", "bash", "busybox"])
+@pytest.mark.parametrize(
+    "login_shell",
+    ["fish", "csh", *(pytest.param(name, marks=pytest.mark.slow) for name in ("tcsh", "bash", "busybox"))],
+)
 def test_any_login_shell_will_do(tmp_path: Path, token: str, login_shell: str) -> None:
     name = "sh" if login_shell == "busybox" else login_shell
     chatter = "echo hello from the start-up file; echo and on stderr 1>&2\n" if login_shell != "busybox" else ""
