@@ -29,7 +29,8 @@ RUNS = [line for line in COMMANDS if line.startswith(".venv/bin/specsweep run")]
 
 def test_the_readme_has_the_commands_that_this_file_runs() -> None:
     others = [line for line in COMMANDS if line not in RUNS]
-    assert others == ["make sweep", "make test", ".venv/bin/specsweep report", ".venv/bin/specsweep ui"]
+    looks = [".venv/bin/specsweep report", ".venv/bin/specsweep ui"]
+    assert others == ["make sweep", "make test", *looks, "make rehearse"]  # the last: tests/sglang/test_night.py
     assert len(RUNS) >= 4
 
 
