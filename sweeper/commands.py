@@ -30,7 +30,7 @@ from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.result_table import result_table
 from sweeper.space import samples, to_config
-from sweeper.spec import ServerConfig, SweepSpec
+from sweeper.spec import ServerConfig, StudyPlace, SweepSpec
 from sweeper.storage import StudyStore
 from sweeper.streams import lenient
 from sweeper.study import Study
@@ -73,29 +73,29 @@ def report(overrides: Sequence[str], config_dir: Path | None, output: str | None
     """Write the report of a study, or print it when `output` is "-"."""
     from analysis.report import markdown, write  # loads pandas, which no other command needs
 
-    spec = config.load(overrides, config_dir).spec
-    store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=False)
+    place = config.load_place(overrides, config_dir)
+    store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
     stored = store.fact("fingerprint") or {}
-    simplicity = engine_for(stored.get("engine.name", spec.engine.name)).simplicity
+    simplicity = engine_for(stored.get("engine.name", place.engine_name)).simplicity
     if output == "-":
         sys.stdout.write(markdown(store, simplicity))
         return ExitCode.OK
-    target = Path(output) if output else Path(spec.study.dir) / f"{spec.study.name}-report.md"
+    target = Path(output) if output else Path(place.study.dir) / f"{place.study.name}-report.md"
     sys.stdout.write(f"{write(store, simplicity, target)}\n")
     return ExitCode.OK
 
 
 def ui(overrides: Sequence[str], config_dir: Path | None, host: str, port: int) -> ExitCode:
     """Become MLflow's web server on the sweep's database (does not return), or say where it already runs."""
-    spec = config.load(overrides, config_dir).spec
-    tracking.become_ui(spec.tracking, spec.study.name, host, port, _identity(spec))
+    place = config.load_place(overrides, config_dir)
+    tracking.become_ui(place.tracking, place.study.name, host, port, _identity(place))
     return ExitCode.OK
 
 
-def _identity(spec: SweepSpec) -> str:
+def _identity(place: StudyPlace) -> str:
     """The study's identity, by which MLflow tells it from a namesake; empty when there is no study (yet)."""
     try:
-        store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=False)
+        store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
     except ConfigError:
         return ""
     return str(store.fact("identity") or "")

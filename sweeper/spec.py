@@ -209,6 +209,14 @@ class TrackingSpec(Frozen):
     sync_s: float = Field(gt=0, le=MAX_SECONDS)
 
 
+class StudyPlace(Frozen):
+    """Where a sweep's study and MLflow's view of it are: all that looking at a sweep takes."""
+
+    study: StudySpec
+    tracking: TrackingSpec
+    engine_name: str
+
+
 class SweepSpec(Frozen):
     """The whole job."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from hydra import initialize_config_module
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -28,10 +28,12 @@ from omegaconf.errors import OmegaConfBaseException
 from sweeper.config.files import YamlError, not_utf8, trap_mistakes, yaml_mistake
 from sweeper.config.mistakes import cannot_resolve, one_line, shown, valid_names
 from sweeper.config.overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
-from sweeper.config.schema import to_spec
+from sweeper.config.schema import to_place, to_spec
 from sweeper.config.sweeps import Sweep
 from sweeper.errors import ConfigError
-from sweeper.spec import SweepSpec
+from sweeper.spec import StudyPlace, SweepSpec
+
+Built = TypeVar("Built")
 
 _LIBRARY_ERRORS = (HydraException, OmegaConfBaseException, OSError, ValueError, TypeError, RecursionError)
 """What Hydra and OmegaConf raise at files and values that make no sense (tried: tests/config)."""
@@ -57,6 +59,21 @@ def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
 
     Raises ConfigError with every mistake that was found. Writes nothing and logs nothing.
     """
+    return Loaded(*_load(overrides, config_dir, _spec))
+
+
+def load_place(overrides: Sequence[str], config_dir: Path | None = None) -> StudyPlace:
+    """Only where the study and MLflow's view of it are: nothing that a launch needs has to be given.
+
+    Raises ConfigError with every mistake in that.
+    """
+    return _load(overrides, config_dir, _place)[0]
+
+
+def _load(
+    overrides: Sequence[str], config_dir: Path | None, build: Callable[[DictConfig, Sequence[Asked]], Built]
+) -> tuple[Built, Mapping[str, str]]:
+    """What `build` makes of the composed configuration, and the option that was chosen of each group."""
     if config_dir is not None and not config_dir.is_dir():
         raise ConfigError([f"--config-dir: {shown(str(config_dir))} is not a directory"])
     _register_resolvers()
@@ -67,12 +84,12 @@ def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
     try:
         config = _composed(loader, [a.text for a in asked if a.key in GROUPS and a.key not in unknown], config_dir)
         groups = {name: str(option) for name, option in config.hydra.runtime.choices.items() if name in GROUPS}
-        spec = _spec(config, [a for a in asked if a.key not in GROUPS])
+        built = build(config, [a for a in asked if a.key not in GROUPS])
     except ConfigError as error:
         raise ConfigError([*mistakes, *without_groups(error.mistakes, unknown)]) from None
     if mistakes:
         raise ConfigError(mistakes)
-    return Loaded(spec, groups)
+    return built, groups
 
 
 def _parsed(overrides: Sequence[str]) -> tuple[list[Asked], list[str]]:
@@ -197,6 +214,15 @@ def _spec(config: DictConfig, asked: Sequence[Asked]) -> SweepSpec:
             instead = f"space.{flag}={one.value_text}"
             told[one.text] = f"{one.text}: has no effect: the space decides on {flag}; to fix it, write {instead}"
     return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told)
+
+
+def _place(config: DictConfig, asked: Sequence[Asked]) -> StudyPlace:
+    """The study's and the view's part of the configuration. Raises ConfigError with all mistakes in it."""
+    told = {
+        line: line for one in asked if one.key.startswith(("study", "tracking")) for line in _apply(config, one)
+    }
+    _expand_home(config)
+    return to_place(_resolved(config, "", told), told)
 
 
 def _apply(config: DictConfig, asked: Asked) -> list[str]:

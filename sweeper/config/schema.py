@@ -18,7 +18,7 @@ from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ConfigError
 from sweeper.metrics import METRICS
 from sweeper.space import domain_values
-from sweeper.spec import Domain, FlagValue, Interval, SweepSpec
+from sweeper.spec import Domain, FlagValue, Interval, StudyPlace, SweepSpec
 
 _MAX_LISTED = 1000
 _PLACEHOLDER = {"parameters": [{"name": "x", "domain": {"kind": "choice", "values": [1]}}]}
@@ -56,6 +56,22 @@ def to_spec(
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return spec
+
+
+def to_place(data: Mapping[str, object], told: Mapping[str, str]) -> StudyPlace:
+    """Where the study and its view are; what else is wrong or missing does not matter. Raises ConfigError."""
+    study, tracking = _mapping(data.get("study")), _mapping(data.get("tracking"))
+    mistakes = [line for path, line in told.items() if line and path.startswith(("study", "tracking"))]
+    mistakes += place_mistakes(study, tracking)
+    name = str(_mapping(data.get("engine")).get("name", ""))
+    try:
+        asked = json.dumps({"study": study, "tracking": tracking, "engine_name": name}, default=str)
+        place = StudyPlace.model_validate_json(asked)
+    except ValidationError as error:
+        raise ConfigError(list(dict.fromkeys([*mistakes, *schema_mistakes(error, told)]))) from None
+    if mistakes:
+        raise ConfigError(list(dict.fromkeys(mistakes)))
+    return place
 
 
 def _mapping(raw: object) -> Mapping[str, object]:

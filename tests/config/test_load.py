@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.config import load
+from sweeper.config import load, load_place
 from sweeper.config.files import trap_mistakes
 from sweeper.errors import ConfigError
 from sweeper.space import contains, num_combinations
@@ -243,3 +243,17 @@ def test_loading_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_loading_again_gives_the_same() -> None:
     assert load(["space.threads=2"]) == load(["space.threads=2"])
+
+
+@pytest.mark.parametrize("preset", GIVEN)
+def test_looking_at_a_sweep_needs_nothing_that_launching_does(preset: str) -> None:
+    place = load_place([f"preset={preset}", "study.dir=elsewhere"])
+    assert (place.study.name, place.study.dir, place.engine_name) == (preset, "elsewhere", "sglang")
+    assert place.tracking.uri.startswith("sqlite:///elsewhere/")
+
+
+def test_what_is_wrong_with_the_place_itself_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"study\.sampler.*should be"):
+        load_place(["preset=sglang_any", "study.sampler=magic"])
+    with pytest.raises(ConfigError, match="unknown name"):
+        load_place(["study.naem=x"])
