@@ -117,18 +117,18 @@ heads() { # those of M that no other of M has started, the leader left out, and 
 # A server ends its workers itself, in order. Told to end before their parent, they would look to it like a crash:
 # SGLang then waits 60 s for core dumps. So SIGTERM goes to each process only once its parent is gone.
 end_all() { # GRACE: fails when something is alive PATIENCE after the first SIGKILL; M names it
-  now; since=$NOW; alone=0 empty=0 TOLD=' '
+  alone=0 empty=0 since= killed= TOLD=' '
   while look $(marked); [ -n "$M" ] || [ $empty = 0 ]; do # empty twice: who forks and ends can slip past one look
     [ -n "$M" ] && empty=0 || { empty=1; continue; }
-    now; age=$((NOW - since)); new=
+    now; since=${since:-$NOW}; age=$((NOW - since)) new= # since the first look's end: that one may take its time
     for token in $M; do case " $MET" in *" $token "*) ;; *) new="$new$token " ;; esac; done
     MET="$MET$new"
-    [ $age -lt $(($1 + PATIENCE)) ] || return 1
+    [ -z "$killed" ] || [ $((NOW - killed)) -lt "$PATIENCE" ] || return 1
     if [ "$M" = "$LEADER " ]; then
       alone=$((alone + 1))
-      [ $alone -lt 20 ] || { same "$LEADER" && kill -s KILL "${LEADER%:*}"; } 2>/dev/null
+      [ $alone -lt 20 ] || { killed=${killed:-$NOW}; same "$LEADER" && kill -s KILL "${LEADER%:*}"; } 2>/dev/null
     elif [ $age -ge "$1" ]; then
-      SIGNALS=${SIGNALS%KILL}KILL; send KILL $M
+      SIGNALS=${SIGNALS%KILL}KILL killed=${killed:-$NOW}; send KILL $M
     else
       new=$(heads)
       [ -z "$new" ] || { SIGNALS=${SIGNALS:-"TERM "}; send TERM $new; TOLD="$TOLD$new"; }

@@ -68,5 +68,14 @@ def hasty(script: str) -> str:
 
 def toothless(script: str) -> str:
     """Signals have no effect: the way to see processes that survive SIGKILL. In haste, too."""
+    return hasty(_redefined(script, "kill() { :; }"))
+
+
+def slow_to_look(script: str) -> str:
+    """Each look at the server's processes takes a third of a second."""
+    return _redefined(script, "marked() { nap 0.3; }")
+
+
+def _redefined(script: str, function: str) -> str:
     functions, call = script.split("\n{ main ")
-    return hasty(f"{functions}\nkill() {{ :; }}\n{{ main {call}")
+    return f"{functions}\n{function}\n{{ main {call}"

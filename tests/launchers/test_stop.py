@@ -12,7 +12,7 @@ import pytest
 from launchers.host import HostLauncher
 from launchers.replies import MARKER
 from tests.launchers.conftest import Bench, is_running, stat, stranger, until
-from tests.launchers.shells import AlteredShell, hasty, quick_in
+from tests.launchers.shells import AlteredShell, hasty, quick_in, slow_to_look
 
 pytestmark = pytest.mark.host
 
@@ -22,6 +22,12 @@ def test_a_server_that_ignores_sigterm_is_killed(bench: Bench) -> None:
     handle = bench.start_stubborn("deaf")
     report = bench.launcher.stop(handle, grace_s=0.2)
     assert (report.signals, report.exit_code) == (("TERM", "KILL"), 137)
+
+
+def test_a_slow_look_does_not_use_up_the_grace(bench: Bench) -> None:
+    handle = bench.start_stubborn("deaf")
+    launcher = HostLauncher(AlteredShell(bench.launcher.shell, slow_to_look), bench.launcher.settings)
+    assert launcher.stop(handle, grace_s=0.1).signals == ("TERM", "KILL")
 
 
 def test_without_grace_there_is_no_sigterm(bench: Bench) -> None:
