@@ -20,4 +20,4 @@ printf '%s %s %s\n' "$$" "${20}" "$boot" > "$D/pid.new" && mv "$D/pid.new" "$D/p
   umask "$mask"
   exec "$@"
 )
-printf '%s\n' "$?" > "$D/exit.new" && mv "$D/exit.new" "$D/exit"
+printf '%s\n' "$?" > "$D/exit.new" && exec mv "$D/exit.new" "$D/exit" # exec: a fork would count as a process
