@@ -34,12 +34,13 @@ _NOISE = re.compile(
     r"^\s*File \"|^ {4}|^\s*\[--|^usage: |server_args=|^\d\. |if it is an OOM problem|to a smaller value"
     r"|INFO: +[\d.:a-f\[\]]+ - \"|UserWarning|FutureWarning|NCCL INFO|it/s\]|, trying port"
 )
+_DECODED = "Decode batch"
 _ALIVE = re.compile(r"Decode batch|Prefill batch|fired up and ready to roll")
 _DEATH = re.compile(
     r" hit an exception: |[Rr]eceived sigquit|SIGQUIT received|crashed with exit code|scheduler is dead"
     r"|scheduler died during|atchdog timeout \(self\.watchdog_timeout=(?!.*soft=True)|terminate called"
-    r"|watchdog thread terminated|Fatal Python error|Segfault encountered|Initialization failed"
-    r"|error while attempting to bind"
+    r"|watchdog thread terminated|watchdog got stuck for|Fatal Python error|Segfault encountered"
+    r"|Initialization failed|error while attempting to bind"
 )
 _CHILD = re.compile(
     r"(?:^Subprocess|\] Subprocess) \S{1,80} \(pid=\d+\) crashed with exit code (-?\d{1,4})"
@@ -68,14 +69,29 @@ def diagnose_log(log: str, exit_code: int | None) -> Diagnosis | None:
     raised = uncaught(recent)
     died = raised is not None or exit_code not in _SAYS_NOTHING or ends_with_exception(recent)
     died = died or any(_DEATH.search(line) for line in recent)
+    refused: list[str] = []
     suspects = [line for line in dict.fromkeys(recent) if line and not _NOISE.search(line)]
     for sign in SIGNS:
         if (died or not sign.fatal_only) and (found := [s for s in suspects if sign.pattern.search(s)]):
+            if sign.kind is FailureKind.UNSUPPORTED and _had_decoded(lines, len(lines) - len(recent), found[0]):
+                refused = refused or found
+                continue
             return _about_sign(sign, found, lines)
     if raised is not None:
         before = lines[: len(lines) - len(recent) + raised.index]
         return _about_exception(raised, was_ready=any(FIRED_UP in line for line in before))
+    if refused:
+        return Diagnosis(FailureKind.SERVER_CRASH, "the server died while it served", _bounded(refused))
     return _about_death(recent, exit_code) or _about_hang(recent)
+
+
+def _had_decoded(lines: Sequence[str], start: int, line: str) -> bool:
+    """Whether the server had served when it said `line`, which stands at `start` or later.
+
+    What cannot work shows at the first request. A decode line is written after dozens of decode steps: whatever
+    goes wrong after one may go well another time, whatever its words.
+    """
+    return any(_DECODED in before for before in lines[: lines.index(line, start)])
 
 
 def _lines(log: str) -> list[str]:

@@ -49,6 +49,7 @@ _FATAL = (
     "for CUDA coredumps before exiting",
     # Up to 0.5.8 nobody notices when C++ ends a scheduler: the front stays, and never answers.
     "Process group watchdog thread terminated",
+    "watchdog got stuck for",
     "terminate called after throwing",
     "Fatal Python error",
     "error while attempting to bind on address",

@@ -41,13 +41,14 @@ def occupied(lines: Sequence[str]) -> str:
 def foreign_gib(line: str) -> float:
     """GiB that other processes held, by torch's out-of-memory message; 0 when it names none.
 
-    In a container torch cannot tell its own process from others: then as much as may be its own is left out.
+    In a container torch cannot tell its own process from others: then as much as may be its own is left out,
+    and all of it where the message does not say how much was its own.
     """
     others = sum(_gib(found) for found in _OTHER.finditer(line))
     if "this process has" in line:
         return others
     own = sum(_gib(found) for found in (*_OWN_ALLOCATED.finditer(line), *_OWN_RESERVED.finditer(line)))
-    return max(0.0, others - own - _SLACK_GIB)
+    return max(0.0, others - own - _SLACK_GIB) if own else 0.0
 
 
 def _free_at_start(lines: Sequence[str]) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sweeper.engines.sglang_signs import RAISED, Sign, certain, raised, sign
+from sweeper.engines.sglang_signs import KERNEL_CACHE, RAISED, Sign, certain, raised, sign
 from sweeper.errors import FailureKind
 
 COMMAND_LINE: Sequence[Sign] = (
@@ -21,6 +21,11 @@ COMMAND_LINE: Sequence[Sign] = (
 )
 
 KERNELS: Sequence[Sign] = (
+    sign(
+        FailureKind.UNSUPPORTED,
+        "the attention backend has no kernel for this GPU: choose another attention_backend",
+        r"[Ff]mha\w*\.\w{1,5}:\d+: Unsupported architecture",
+    ),
     sign(
         FailureKind.UNSUPPORTED,
         "the GPU cannot run a kernel that this configuration needs: choose another backend",
@@ -97,7 +102,7 @@ REFUSALS: Sequence[Sign] = (
         raised(r"couldn't connect to 'https://huggingface|does not appear to have|[Nn]o file named"),
         raised(r"Cannot find any (?:model )?weights|Can't load (?:the )?(?:model|config|configuration)\b"),
         r"SafetensorError|HeaderTooLarge|header too large|MetadataIncompleteBuffer|InvalidHeader",
-        rf"{RAISED}(?:FileNotFoundError|NotADirectoryError|PermissionError|UnpicklingError)\b",
+        rf"{RAISED}(?:FileNotFoundError|NotADirectoryError|PermissionError|UnpicklingError)\b(?!: {KERNEL_CACHE})",
     ),
     sign(
         FailureKind.UNSUPPORTED,

@@ -46,6 +46,12 @@ def raised(pattern: str) -> str:
     return rf"{RAISED}\w*(?:Error|Exception): .{{0,1000}}?(?:{pattern})"
 
 
+KERNEL_CACHE = (
+    r"[^\n]{0,600}/(?:\.cache(?:'|/(?:flashinfer|triton|torch|tvm|deep_gemm|sglang|vllm|outlines|nvidia)\b)"
+    r"|\.triton\b|\.deep_gemm\b|\.nv/|torchinductor_|ComputeCache|[\w.-]{1,60}/(?:triton|inductor)_?cache\b)"
+)
+"""In an exception's message: a path where compiled kernels are kept, as opposed to a model's file."""
+
 GPU_MEMORY = certain(
     FailureKind.OUT_OF_MEMORY,
     "the GPU ran out of memory",
@@ -72,6 +78,23 @@ HOST: Sequence[Sign] = (
         r"[Aa]ddress (?:is )?already in use|EADDRINUSE|\bAddress in use\b",
         r"Port is already in use\. |bootstrap_port \d+ is already in use",
         r"is used by a process already| at \d+ is not available in \d+ seconds",
+    ),
+    certain(
+        FailureKind.HOST_DIRTY,
+        "the server cannot listen there: host.address is not an address of this host",
+        r"attempting to bind [^\n]*?[Cc]annot assign requested address",
+        r"ZMQError: Cannot assign requested address|failed to bind [^\n]*?errno: 99\b",
+    ),
+    sign(
+        FailureKind.HOST_DIRTY,
+        "the host's file system failed (a stale mount, a broken disk, or read-only): see its mounts and dmesg",
+        raised(r"Stale file handle|Input/output error|Remote I/O error|Read-only file system"),
+        raised(r"Errno (?:5|30|116|121)\]|os error (?:5|30|116|121)\)"),
+    ),
+    sign(
+        FailureKind.HOST_DIRTY,
+        "a folder of the host where compiled kernels are kept cannot be used: give the server's user access to it",
+        rf"{RAISED}PermissionError: {KERNEL_CACHE}",
     ),
     sign(
         FailureKind.HOST_DIRTY,
@@ -118,6 +141,11 @@ MEMORY: Sequence[Sign] = (
         rf"std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator: |{RAISED}MemoryError\b|Errno 12\b",
     ),
     GPU_MEMORY,
+    sign(
+        FailureKind.OUT_OF_MEMORY,
+        "the KV cache has no room for the requests: lower max_running_requests or raise mem_fraction_static",
+        r"\b(?:Decode|Prefill) out of memory\b",
+    ),
 )
 
 FAULTS: Sequence[Sign] = (
@@ -127,6 +155,7 @@ FAULTS: Sequence[Sign] = (
         " fit, or its kernel cache is broken",
         r"[Nn]inja build failed|ninja: build stopped|Command '\['ninja'|JIT session error",
         rf"{RAISED}RuntimeError: Unknown function \w*cutlass",
+        rf"{RAISED}(?:FileNotFound|FileExists|NotADirectory)Error: {KERNEL_CACHE}",
     ),
     certain(
         FailureKind.SERVER_CRASH,
@@ -145,6 +174,8 @@ HANGS: Sequence[Sign] = (
         "the GPUs waited for each other in vain (a collective operation timed out)",
         r"collective operation timeout|waiting for clients\. \d+/\d+ clients",
         r"client socket has timed out after|wait timeout after \d+ ?ms",
+        r"watchdog got stuck for \d+ seconds|Timed out waiting \d+ ?ms for (?:send|recv) operation",
+        r"got error: Socket Timeout|DistStoreError: Socket Timeout",
     ),
     certain(
         FailureKind.SERVER_HANG,

@@ -128,6 +128,7 @@ def test_saved_deaths_show_their_first_sign(name: str, sign: str) -> None:
         "Rank 1 scheduler died during initialization (exit code: -9).",
         "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)",
         "Watchdog timeout (self.watchdog_timeout=300)",
+        "ProcessGroupNCCL's watchdog got stuck for 600 seconds without making progress in monitoring",
         "terminate called after throwing an instance of 'c10::DistBackendError'",
     ],
 )

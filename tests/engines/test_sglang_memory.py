@@ -54,6 +54,10 @@ def test_a_gpu_that_others_filled_is_not_the_configurations_fault() -> None:
     assert "other processes held 60.0 GiB" in found.message
 
 
+def test_memory_of_a_process_that_may_be_its_own_is_not_taken_for_somebody_elses() -> None:
+    assert foreign_gib("CUDA out of memory. Process 1234 has 93.0 GiB memory in use.") == 0.0
+
+
 def test_a_gpu_that_was_full_before_the_first_weights_is_not_the_configurations_fault() -> None:
     log = START + LOADING.replace("78.00", "20.00")
     found = diagnose(died(TORCH_OOM.format(processes="", own=18.0), before=log))
