@@ -47,8 +47,8 @@ def foreign_gib(line: str) -> float:
     others = sum(_gib(found) for found in _OTHER.finditer(line))
     if "this process has" in line:
         return others
-    own = sum(_gib(found) for found in (*_OWN_ALLOCATED.finditer(line), *_OWN_RESERVED.finditer(line)))
-    return max(0.0, others - own - _SLACK_GIB) if own else 0.0
+    own = [_gib(found) for found in (*_OWN_ALLOCATED.finditer(line), *_OWN_RESERVED.finditer(line))]
+    return max(0.0, others - sum(own) - _SLACK_GIB) if own else 0.0
 
 
 def _free_at_start(lines: Sequence[str]) -> float | None:

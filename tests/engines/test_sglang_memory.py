@@ -58,6 +58,11 @@ def test_memory_of_a_process_that_may_be_its_own_is_not_taken_for_somebody_elses
     assert foreign_gib("CUDA out of memory. Process 1234 has 93.0 GiB memory in use.") == 0.0
 
 
+def test_a_server_that_had_nothing_yet_owns_nothing_of_what_others_held() -> None:
+    nothing = "Of the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch"
+    assert foreign_gib(f"CUDA out of memory. Process 1234 has 90.00 GiB memory in use. {nothing}") > 80.0
+
+
 def test_a_gpu_that_was_full_before_the_first_weights_is_not_the_configurations_fault() -> None:
     log = START + LOADING.replace("78.00", "20.00")
     found = diagnose(died(TORCH_OOM.format(processes="", own=18.0), before=log))
