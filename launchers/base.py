@@ -143,8 +143,8 @@ class Launcher(Protocol):
     def logs(self, handle: ServerHandle, from_byte: int = 0, max_bytes: int = 1_000_000) -> bytes:
         """At most `max_bytes` of the server's output from `from_byte` on."""
 
-    def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
-        """Run a short command on the host, for its output. Raises HostLost on time-out."""
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
+        """Run a short command on the host, with `env` added, for its output. Raises HostLost on time-out."""
 
     def stop(self, handle: ServerHandle, grace_s: float) -> StopReport:
         """SIGTERM, wait `grace_s` seconds, SIGKILL, verify. Gone on return; else raises StopFailed."""

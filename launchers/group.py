@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
@@ -108,9 +108,9 @@ class GroupLauncher:
             lambda start, count: first.logs(handle, start, count), inserts, max(0, from_byte), max_bytes
         )
 
-    def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
         """Run a short command on the first host, for its output. Raises HostLost on time-out."""
-        return self._launchers[0].run(argv, timeout_s)
+        return self._launchers[0].run(argv, timeout_s, env)
 
     def stop(self, handle: ServerHandle, grace_s: float) -> StopReport:
         """Stop all nodes at the same time, as `HostLauncher.stop` does: gone on return, or StopFailed.

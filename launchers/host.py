@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -11,7 +12,17 @@ from launchers.base import CommandResult, LaunchSpec, ServerHandle, Shell, StopR
 from launchers.clock import Clock, SystemClock
 from launchers.errors import HostDirty, HostLost, StartFailed, StopFailed
 from launchers.gpus import GpuReading, IdleRule, wait_until_idle
-from launchers.replies import LEADER, SERVER_ID, Reply, ask, call_script, command_text, expect, parse_reply
+from launchers.replies import (
+    LEADER,
+    SERVER_ID,
+    Reply,
+    ask,
+    call_script,
+    command_text,
+    expect,
+    export_lines,
+    parse_reply,
+)
 
 MAX_LOG_BYTES = 4 * 1024 * 1024
 KEPT_FOLDERS = 20
@@ -148,15 +159,16 @@ class HostLauncher:
         server_id = self._identity(handle)[0]
         return expect(self._ask("logs", server_id, str(max(0, from_byte)), str(count)), "logs").body
 
-    def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
         """Run a short command on the host, for its output. Raises HostLost on time-out or above 8 MiB of output.
 
-        A missing program gives exit code 127, as in a shell. Raises ValueError when there is no program in `argv`.
+        `env` is added to its environment, and is in no process list. A missing program gives exit code 127, as in
+        a shell. Raises ValueError when there is no program in `argv`, StartFailed for an impossible `env`.
         """
         if not argv or not argv[0] or argv[0].startswith("-"):
             raise ValueError(f"argv {argv[:1]!r} does not begin with a program")
         nonce = secrets.token_hex(8)
-        script = call_script(nonce, self.settings.state_dir, "run", argv)
+        script = export_lines(env or {}) + call_script(nonce, self.settings.state_dir, "run", argv)
         result = self.shell.run(script, timeout_s)
         reply = expect(parse_reply(result.stdout, nonce), "run")
         return CommandResult(reply.code, reply.body, result.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -98,6 +98,17 @@ def expect(reply: Reply, kind: str) -> Reply:
     return reply
 
 
+def export_lines(env: Mapping[str, str]) -> str:
+    """Shell lines that set these variables for what follows. Raises StartFailed for names that cannot be used."""
+    if wrong := [name for name, value in env.items() if not _is_usable(name) or "\0" in value]:
+        raise StartFailed(f"environment {', '.join(map(repr, wrong))} cannot be set")
+    return "".join(f"export {name}={quote(value)}\n" for name, value in env.items())
+
+
+def _is_usable(name: str) -> bool:
+    return bool(_ENV_NAME.fullmatch(name)) and name != MARKER
+
+
 def command_text(spec: LaunchSpec) -> str:
     """Shell lines that set a server's environment and put its program and arguments in "$@".
 
@@ -118,7 +129,7 @@ def _problems(spec: LaunchSpec) -> Iterable[str]:
     if not 1 <= spec.port <= 65535:
         yield f"port {spec.port} is not between 1 and 65535"
     for name in (*spec.env, *spec.unset_env):
-        if not _ENV_NAME.fullmatch(name) or name == MARKER:
+        if not _is_usable(name):
             yield f"environment name {name!r} cannot be used"
     if any("\0" in word for word in (*spec.argv, *spec.env.values())):
         yield "an argument or an environment value holds a NUL"

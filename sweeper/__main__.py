@@ -37,6 +37,9 @@ Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.v
   specsweep run +space.threads='range(1,3)'         search one more flag of the server: 1 and 2
   specsweep run model=gguf model.path=/models/x.gguf engine.command='[llama-server]'
                                                     a native llama-server and a model of your own
+  specsweep run preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
+      space.speculative_draft_model_path=/models/m-eagle3
+                                                    SGLang on a GPU host, over SSH
 
 Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
 same command goes on later.
@@ -172,9 +175,10 @@ def _unexpected(error: Exception) -> ExitCode:
         listed = "".join(f"\n  {line}" for line in error.survivors)
         return _complain(f"stopped: {error}{listed}\nEnd these processes, then run again.", ExitCode.ABORTED)
     if isinstance(error, (LauncherError, OSError, *STORAGE_ERRORS)):
-        cause = plain(str(error.__cause__ or error))
+        told = str(error) if isinstance(error, LauncherError) else str(error.__cause__ or error)
         return _complain(
-            f"stopped: {cause}\nNothing measured is lost; mend this, then run again.", ExitCode.ABORTED
+            f"stopped: {plain(told, 2000)}\nWhat is in the study is kept; mend this, then run again.",
+            ExitCode.ABORTED,
         )
     log = Path("specsweep-error.log")
     with log.open("a", encoding="utf-8") as file:

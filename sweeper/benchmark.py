@@ -85,6 +85,8 @@ class _Client:
             except TrialError:
                 if num_tries == _MAX_TRIES or not self.target.mended():
                     raise
+                # The server may still be at the first one, and would remember it.
+                self.empty_caches(self.workload.request_timeout_s)
         before, self.counters = self.counters, self._read_counters()
         spent = RequestResult(
             prompt_id=prompt.id,
@@ -97,10 +99,13 @@ class _Client:
         )
         return spent.model_copy(update=_details(answer, before, self.counters))
 
-    def empty_caches(self) -> None:
-        """Empty what the server remembers of earlier requests. Raises TrialError when it refuses for 5 s."""
+    def empty_caches(self, patience_s: float = _FLUSH_S) -> None:
+        """Empty what the server remembers of earlier requests; it must be idle for that.
+
+        Raises TrialError when it refuses for `patience_s` seconds.
+        """
         request = self.engine.flush()
-        deadline_s = self.clock.monotonic_s() + _FLUSH_S
+        deadline_s = self.clock.monotonic_s() + patience_s
         while request is not None:
             try:
                 send(self.target, request, _FLUSH_S, self.clock)

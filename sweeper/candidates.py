@@ -10,7 +10,7 @@ from functools import cached_property
 from sweeper.errors import ConfigError
 from sweeper.samplers.distinct import Choose, Values
 from sweeper.samplers.encoding import OptunaValue, decode, distribution, encode, optuna_name
-from sweeper.space import grid, num_combinations, to_config, walk
+from sweeper.space import domain_values, grid, num_combinations, to_config, walk
 from sweeper.spec import FlagValue, ServerConfig, SpaceSpec
 
 ENUMERABLE = 20_000
@@ -57,27 +57,60 @@ class Candidates:
     @cached_property
     def enumerated(self) -> Mapping[str, Values] | None:
         """Every legal, distinct configuration: key to the study's values. None when there are too many."""
+        return None if self._walked is None else self._walked[0]
+
+    @cached_property
+    def _walked(self) -> tuple[Mapping[str, Values], frozenset[tuple[str, OptunaValue]]] | None:
+        """The legal, distinct configurations, and every value that any legal one has."""
         count = num_combinations(self.space)
         if count is None or count > ENUMERABLE:
             return None
         found: dict[str, Values] = {}
+        used: set[tuple[str, OptunaValue]] = set()
         for flags in grid(self.space):
             values = {optuna_name(p): encode(p, flags[p.name]) for p in self.space.parameters if p.name in flags}
             key = self.key(values)
             if key is not None:
                 found.setdefault(key, values)
-        return found
+                used.update(values.items())
+        return found, frozenset(used)
 
-    def require_any(self) -> None:
-        """Raises ConfigError, with the reasons, when not one configuration of a listed space is legal."""
-        if self.enumerated is None or self.enumerated:
+    def require_any(self, speculates: Callable[[ServerConfig], bool]) -> None:
+        """Raises ConfigError, with the reasons, when no configuration of a listed space is legal.
+
+        Nor may all that speculate be illegal: the rest would be a night without what was asked about.
+        """
+        if self.enumerated is None:
             return
+        asked: list[ServerConfig] = []
         reasons: Counter[str] = Counter()
         for flags in grid(self.space):
-            reasons.update(set(self.violations(self.canonical(self.requested(flags)))))
-        count = num_combinations(self.space)
+            config = self.requested(flags)
+            if not speculates(config):
+                continue
+            broken = self.violations(self.canonical(config))
+            if not broken:
+                return
+            asked.append(config)
+            reasons.update(set(broken))
+        if not asked and self.enumerated:
+            return
+        which = (
+            f"{len(asked)} speculative combinations" if asked else f"{num_combinations(self.space)} combinations"
+        )
         told = [f"{reason} ({times} of them)" for reason, times in reasons.most_common(_MAX_REASONS)]
-        raise ConfigError([f"space: none of the {count} combinations is legal: {reason}" for reason in told])
+        raise ConfigError([f"space: none of the {which} is legal: {reason}" for reason in told])
+
+    def never_legal(self) -> list[str]:
+        """Each value of a listed space that no legal configuration has, one line each."""
+        if self._walked is None:
+            return []
+        return [
+            f"{p.name}: {value!r} is never legal here: no configuration with it is tried"
+            for p in self.space.parameters
+            for value in domain_values(p.domain) or ()
+            if (optuna_name(p), encode(p, value)) not in self._walked[1]
+        ]
 
     def untried(self, tried: Collection[str]) -> list[Values]:
         """Untried, legal configurations as the study's values; empty also when they cannot be enumerated."""

@@ -46,6 +46,8 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
     with interrupts.installed(), launcher.hold():
+        for server_id in launcher.stop_leftovers(spec.limits.stop_grace_s):  # reading the facts may take minutes
+            console.print(f"stopped server {server_id}, which an earlier process had left", highlight=False)
         facts = read_host_facts(spec, engine, launcher)
         with _hold_study(spec), _view(console, spec, plain=plain) as view:
             study = open_study(spec, engine, facts)
@@ -54,7 +56,7 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
             interrupts.say = view.notice
             workload = rendered(spec, engine, launcher, facts)
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, workload)
-            for note in notes_on(spec, engine, facts):
+            for note in (*notes_on(spec, engine, facts), *study.never_legal()):
                 view.notice(note)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
@@ -155,7 +157,7 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
         lambda config: engine.canonical(config, facts),
         lambda config: engine.violations(config, facts),
     )
-    candidates.require_any()
+    candidates.require_any(engine.is_speculative)
     return Study(store, candidates, engine.baseline(base, facts), spec.study, spec.objective)
 
 

@@ -55,14 +55,18 @@ def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Host
     known = _known_flags(spec, engine, launcher)
     if unknown := _unknown_flags(spec, known):
         raise ConfigError(unknown)
-    path, fingerprint = _model(spec.model, launcher)
+    path, fingerprint = _model(spec, launcher)
+    files = {name: _file(name, launcher) for name in engine.host_files(all_values(spec), path)}
+    gpu_names = _gpu_names(launcher)
+    if mistakes := [*_missing_files(spec, files, launcher), *_missing_gpus(spec, gpu_names, launcher)]:
+        raise ConfigError(mistakes)
     return HostFacts(
         engine_version=version,
         model_path=path,
         model_fingerprint=fingerprint,
-        files={name: _file(name, launcher) for name in engine.host_files(all_values(spec), path)},
+        files=files,
         known_flags=known,
-        gpu_names=_gpu_names(launcher),
+        gpu_names=gpu_names,
     )
 
 
@@ -87,7 +91,7 @@ def rendered(spec: SweepSpec, engine: Engine, launcher: Launcher, facts: HostFac
     argv = engine.template_argv(spec.engine.command, base, facts.model_path, texts) if workload.chat else ()
     if not argv:
         return workload
-    result = launcher.run(argv, TEMPLATE_TIMEOUT_S)
+    result = launcher.run(argv, TEMPLATE_TIMEOUT_S, spec.engine.env)
     hint = "workload.chat: the chat template cannot be applied (workload.chat=false sends the bare texts)"
     if result.exit_code != 0:
         raise ConfigError([f"{hint}: {_ending(launcher, result)}"])
@@ -106,7 +110,7 @@ def rendered(spec: SweepSpec, engine: Engine, launcher: Launcher, facts: HostFac
 
 def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:
     argv = engine.version_argv(spec.engine.command)
-    result = launcher.run(argv, VERSION_TIMEOUT_S)
+    result = launcher.run(argv, VERSION_TIMEOUT_S, spec.engine.env)
     if result.exit_code != 0:
         command = " ".join(spec.engine.command)
         raise ConfigError([f"engine.command: {command!r} cannot be run: {_ending(launcher, result)}"])
@@ -120,7 +124,7 @@ def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:
 
 def _known_flags(spec: SweepSpec, engine: Engine, launcher: Launcher) -> frozenset[str]:
     """The flags that the server's own help lists; none when there is no help to go by."""
-    result = launcher.run(engine.help_argv(spec.engine.command), HELP_TIMEOUT_S)
+    result = launcher.run(engine.help_argv(spec.engine.command), HELP_TIMEOUT_S, spec.engine.env)
     if result.exit_code != 0:
         return frozenset()
     return engine.known_flags(_text(result.stdout + b"\n" + result.stderr))
@@ -139,10 +143,11 @@ def _unknown_flags(spec: SweepSpec, known: frozenset[str]) -> list[str]:
     return lines
 
 
-def _model(model: ModelSpec, launcher: Launcher) -> tuple[str, str]:
+def _model(spec: SweepSpec, launcher: Launcher) -> tuple[str, str]:
     """The model's path on the host and its fingerprint."""
-    path = _prepared(model, launcher) if model.prepare else model.path
-    result = launcher.run(("/bin/sh", "-c", FINGERPRINT, "fingerprint", path), FINGERPRINT_TIMEOUT_S)
+    path = _prepared(spec.model, launcher) if spec.model.prepare else spec.model.path
+    argv = ("/bin/sh", "-c", FINGERPRINT, "fingerprint", path)
+    result = launcher.run(argv, FINGERPRINT_TIMEOUT_S, spec.engine.env)  # HF_HOME may be set there
     lines = _text(result.stdout).strip().splitlines()
     if result.exit_code != 0 or len(lines) != 2:
         raise ConfigError([f"model.path: {path!r}: {_ending(launcher, result)}"])
@@ -161,6 +166,27 @@ def _file(path: str, launcher: Launcher) -> str | None:
     """The text of a small file on the host; None when it cannot be read."""
     result = launcher.run(("head", "-c", str(_MAX_FILE_BYTES), path), READ_TIMEOUT_S)
     return _text(result.stdout) if result.exit_code == 0 else None
+
+
+def _missing_files(spec: SweepSpec, files: Mapping[str, str | None], launcher: Launcher) -> list[str]:
+    """A line for each file that is not there, under the setting that names its folder."""
+    lines = []
+    for path in (path for path, text in files.items() if text is None):
+        named = [name for name, values in all_values(spec).items() if path.rpartition("/")[0] in map(str, values)]
+        searched = {parameter.name for parameter in spec.space.parameters}
+        where = (
+            (f"space.{named[0]}" if named[0] in searched else f"engine.flags.{named[0]}")
+            if named
+            else "model.path"
+        )
+        lines.append(f"{where}: {path} cannot be read on host {launcher.host}: is the model there?")
+    return lines
+
+
+def _missing_gpus(spec: SweepSpec, names: tuple[str, ...], launcher: Launcher) -> list[str]:
+    """Whether a GPU that is to be used does not exist; nothing is said where nvidia-smi is not to be had."""
+    wrong = [index for index in spec.host.gpus if names and index >= len(names)]
+    return [f"host.gpus: {index}: host {launcher.host} has the GPUs 0 to {len(names) - 1}" for index in wrong]
 
 
 def _gpu_names(launcher: Launcher) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from sweeper.records import LaunchRecord, TrialRecord
 from sweeper.spec import FlagValue, ServerConfig
 
 MASK = "***"
-_WORDS = frozenset({"token", "key", "secret", "password", "passwd", "credential", "credentials"})
+_WORDS = frozenset({"token", "key", "secret", "password", "passwd", "passphrase", "credential", "credentials"})
 
 
 @dataclass(frozen=True)

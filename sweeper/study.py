@@ -65,6 +65,10 @@ class Study:
         else:
             require_same(self.name, stored, current)
 
+    def never_legal(self) -> list[str]:
+        """Values of the space that no legal configuration has, one line each."""
+        return self._candidates.never_legal()
+
     def reconcile(self) -> list[str]:
         """Finish what a dead process left half done; what was found, one line each."""
         notes = []

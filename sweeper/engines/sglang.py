@@ -246,10 +246,17 @@ class SGLang:
 
 
 def _python(command: Sequence[str]) -> tuple[str, ...]:
-    """The Python that runs the server: named in the command, or in the first line of the program that it names."""
-    if PurePosixPath(command[0]).name.startswith(("python", "pypy")):
-        return (command[0],)
-    return ("/bin/sh", "-c", _SHEBANG, "sh", command[0])
+    """The Python that runs the server, with whatever it is wrapped in (`numactl`, `env`, `nice`).
+
+    Of the program `sglang` it is named in the first line.
+    """
+    for index, word in enumerate(command):
+        name = PurePosixPath(word).name
+        if name.startswith(("python", "pypy")):
+            return tuple(command[: index + 1])
+        if name == "sglang":
+            return (*command[:index], "/bin/sh", "-c", _SHEBANG, "sh", word)
+    return ("python3",)
 
 
 def _is_token_ids(row: object) -> bool:

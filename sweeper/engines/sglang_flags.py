@@ -27,6 +27,9 @@ KNOWN = frozenset({*WHOLE, *REAL, *BARE, *TEXT, *LISTS, *CHOICES, *PLACED, *RENA
 NOT_ABBREVIATIONS = frozenset({"cuda_graph_backend", "enable", "disable"})
 
 
+_KEYS = frozenset({"api_key", "admin_api_key"})
+
+
 def flag_mistakes(flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
     """Mistakes that can be seen in single values; `flags` maps a flag to all values it may take.
 
@@ -52,6 +55,8 @@ def _name_mistake(name: str) -> str:
         return "is not a flag's name; write --speculative-algorithm as speculative_algorithm"
     if name in RENAMED:
         return f"is another spelling of {RENAMED[name]}; write that one"
+    if name in _KEYS:
+        return "cannot be used: requests carry no key; the server listens on the host's own loopback address"
     if name in PLACED:
         where = f"; see {PLACED[name]}" if PLACED[name] else ""
         return f"is set for every launch and cannot be configured{where}"
@@ -67,6 +72,8 @@ def _value_mistake(name: str, value: FlagValue) -> str:
     """What is wrong with one value; empty when nothing is."""
     if name == "speculative_algorithm":
         return _algorithm_mistake(value)
+    if name == "log_level":
+        return "" if value in ("debug", "info") else f"{value!r} hides the lines that show CUDA graphs; use info"
     if name in WHOLE:
         return _whole_mistake(name, value)
     if name in REAL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -44,7 +45,7 @@ class _Scripted(FakeLauncher):
         super().__init__("http://127.0.0.1:1", 1)
         self.answers = answers
 
-    def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
         self.answers.asked.append(argv[-1])
         if argv[-1] == "--version":
             return CommandResult(0, b"", b"version: 1234 (abcdef)\n")
@@ -106,3 +107,31 @@ def test_only_what_never_has_an_effect_is_told_and_once() -> None:
     assert [note.partition(":")[0] for note in notes if not note.startswith("speculative_draft_model_path")] == [
         "num_continuous_decode_steps"
     ]
+
+
+class _Missing(_Scripted):
+    """A host on which no small file can be read."""
+
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
+        if argv[0] == "head":
+            return CommandResult(1, b"", b"head: no such file")
+        if argv[0] == "nvidia-smi":
+            return CommandResult(0, b"RTX\nRTX\n", b"")
+        if argv[1:2] == ("-c",) and "sglang" in argv[-1]:
+            return CommandResult(0, b"sglang 0.5.20\n", b"")
+        if argv[-1] == "--help":
+            return CommandResult(1, b"", b"")
+        return CommandResult(0, b"0123456789abcdef0123  -\n/m\n", b"")
+
+
+def test_a_draft_that_is_not_there_and_a_gpu_that_does_not_exist_cost_no_launch() -> None:
+    given = ["host.ssh.destination=gpu1", "model.path=/m", "space.speculative_draft_model_path=/models/nowhere"]
+    spec = load(["preset=sglang_any", *given, "host.gpus=[0,2]"]).spec
+    with pytest.raises(ConfigError) as caught:
+        read_host_facts(spec, engine_for("sglang"), _Missing(Answers()))
+    lines = caught.value.mistakes
+    assert any(
+        "space.speculative_draft_model_path: /models/nowhere/config.json cannot be read" in line for line in lines
+    )
+    assert any(line.startswith("model.path: /m/config.json cannot be read") for line in lines)
+    assert any("host.gpus: 2: host here has the GPUs 0 to 1" in line for line in lines)

@@ -64,7 +64,7 @@ class IdleLauncher:
     def logs(self, handle: ServerHandle, from_byte: int = 0, max_bytes: int = 1_000_000) -> bytes:
         raise NotImplementedError
 
-    def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
         raise NotImplementedError
 
     def stop(self, handle: ServerHandle, grace_s: float) -> StopReport:

@@ -144,3 +144,28 @@ def test_flags_are_read_from_the_servers_own_help_only() -> None:
     listed = "usage: launch_server [--model-path MODEL_PATH] [--tp-size N]"
     assert ENGINE.known_flags(listed) == {"model_path", "tp_size"}
     assert ENGINE.known_flags("usage: other [--tp-size N]") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("command", "python"),
+    [
+        (("/opt/sglang/bin/python", "-m", "sglang.launch_server"), ("/opt/sglang/bin/python",)),
+        (("numactl", "-N", "0", "python3", "-m", "sglang.launch_server"), ("numactl", "-N", "0", "python3")),
+        (("taskset", "-c", "0-7", "/v/bin/python3.11", "-m", "x"), ("taskset", "-c", "0-7", "/v/bin/python3.11")),
+        (("./serve.sh",), ("python3",)),
+    ],
+)
+def test_the_python_of_a_wrapped_command_is_found(command: tuple[str, ...], python: tuple[str, ...]) -> None:
+    argv = ENGINE.version_argv(command)
+    assert argv[: len(python)] == python
+    assert argv[len(python)] == "-c"
+
+
+@pytest.mark.parametrize("name", ["api_key", "admin_api_key"])
+def test_keys_are_refused_since_requests_carry_none(name: str) -> None:
+    assert "requests carry no key" in ENGINE.flag_mistakes({name: ("secret",)})[0]
+
+
+def test_a_log_that_would_hide_cuda_graphs_is_refused() -> None:
+    assert ENGINE.flag_mistakes({"log_level": ("info", "debug")}) == []
+    assert len(ENGINE.flag_mistakes({"log_level": ("error",)})) == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from launchers.base import LaunchSpec
 from launchers.errors import HostLost, StartFailed
 from launchers.host import HostLauncher, HostSettings
-from launchers.replies import Reply, call_script, command_text, parse_reply, quote
+from launchers.replies import Reply, call_script, command_text, export_lines, parse_reply, quote
 from launchers.shell import LocalShell
 from tests.launchers.conftest import Bench
 from tests.launchers.shells import quick_in
@@ -134,3 +134,11 @@ def test_a_command_needs_a_program() -> None:
     for argv in ((), ("",), ("-x",)):
         with pytest.raises(ValueError, match="does not begin with a program"):
             launcher.run(argv, timeout_s=1)
+
+
+def test_variables_are_set_for_what_follows_and_bad_names_are_refused() -> None:
+    assert export_lines({"A": "it's"}) == "export A='it'\"'\"'s'\n"
+    with pytest.raises(StartFailed, match="'1A'"):
+        export_lines({"1A": "x"})
+    with pytest.raises(StartFailed):
+        export_lines({"A": "x\0y"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
@@ -61,7 +61,7 @@ class FakeLauncher:
     def logs(self, handle: ServerHandle, from_byte: int = 0, max_bytes: int = 1_000_000) -> bytes:
         return raised_or(self.log)[from_byte : from_byte + max_bytes]
 
-    def run(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
         raise AssertionError(f"nobody should run {argv}")
 
     def stop(self, handle: ServerHandle, grace_s: float) -> StopReport:
