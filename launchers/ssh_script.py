@@ -70,10 +70,12 @@ def exchange(channel: paramiko.Channel, script: bytes, timeout_s: float, clock: 
         selector.register(channel.fileno(), selectors.EVENT_READ)  # from now on readable whenever there is news
         quiet_since_s: float | None = None
         while True:
+            had_ended = _has_ended(channel)  # asked before the look: what comes between the two must be seen
             moved = talk.move()
             now_s = clock.monotonic_s()
             quiet_since_s = None if moved or not channel.exit_status_ready() else quiet_since_s or now_s
-            if not moved and _is_over(channel, quiet_since_s, now_s):
+            is_quiet = quiet_since_s is not None and now_s - quiet_since_s > _SETTLE_S
+            if not moved and (had_ended or is_quiet):
                 return CommandResult(channel.recv_exit_status(), bytes(talk.stdout), bytes(talk.stderr))
             if now_s > deadline_s:
                 return None
@@ -85,11 +87,9 @@ def exchange(channel: paramiko.Channel, script: bytes, timeout_s: float, clock: 
                 selector.select(_LOOK_S if talk.is_fed else _LOOK_S / 10)
 
 
-def _is_over(channel: paramiko.Channel, quiet_since_s: float | None, now_s: float) -> bool:
-    """Whether nothing more will come (everything that came has been read)."""
-    if channel.closed or (channel.eof_received and channel.exit_status_ready()):
-        return True
-    return quiet_since_s is not None and now_s - quiet_since_s > _SETTLE_S
+def _has_ended(channel: paramiko.Channel) -> bool:
+    """Whether nothing more will arrive; what has arrived may still have to be read."""
+    return bool(channel.closed or (channel.eof_received and channel.exit_status_ready()))
 
 
 class _Talk:
