@@ -19,6 +19,7 @@ WARMUP_REPEAT = -1
 
 _COUNTERS_TIMEOUT_S = 5.0
 _FLUSH_S = 5.0
+_FLUSH_TIMEOUT_S = 30.0
 _FLUSH_POLL_S = 0.1
 _MAX_TRIES = 3
 
@@ -108,7 +109,7 @@ class _Client:
         deadline_s = self.clock.monotonic_s() + patience_s
         while request is not None:
             try:
-                send(self.target, request, _FLUSH_S, self.clock)
+                send(self.target, request, _FLUSH_TIMEOUT_S, self.clock)
                 return
             except ExchangeError as error:  # a server still ending the last request refuses
                 if self.clock.monotonic_s() >= deadline_s and not self.target.mended():

@@ -11,7 +11,7 @@ from sweeper.launch_trace import LaunchTrace, OnPhase, ServerRig, death, has_die
 from sweeper.records import PhaseTime
 
 _POLL_S = 0.2
-_PAGE_TIMEOUT_S = 5.0
+_PAGE_TIMEOUT_S = 25.0  # SGLang's /health generates a token, and gives up by itself after 20 s
 DEATH_WAIT_S = 2.0  # a dying server resets its connections before it is gone (a core dump takes a while)
 
 
