@@ -74,7 +74,7 @@ FAULTS: dict[str, Expected] = {
     "truncated_stream": Expected((Kind.BENCHMARK_FAILED, CRASH)),
     "no_final_meta": Expected((Kind.BENCHMARK_FAILED, MEASURED)),
     "http_500": Expected((Kind.BENCHMARK_FAILED,), "500"),
-    "slow_http": Expected((MEASURED,), detail="2"),
+    "slow_http": Expected((MEASURED,), detail="1"),
     "log_flood": Expected((MEASURED,)),
     "non_utf8_log": Expected((MEASURED,)),
     "graph_false": Expected((MEASURED,)),
