@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from sweeper.engines.base import Counters, Diagnosis, Generation, StreamedResponse
+from sweeper.engines.events import events, json_object
 from sweeper.errors import FailureKind
 
 SHOWN = 300
@@ -40,11 +41,11 @@ def parse_stream(response: StreamedResponse) -> Generation:
     llama.cpp leaves `draft_n` out when nothing was drafted, so 0 is known only if its timings are there.
     """
     stream = _Stream()
-    for at_ms, payload in _events(response):
+    for at_ms, payload in events(response):
         if payload == "[DONE]":
             stream.done = True
         else:
-            _take_chunk(stream, at_ms, _json_object(payload))
+            _take_chunk(stream, at_ms, json_object(payload))
     if not stream.done or not stream.finish_reason:
         raise ValueError(f"the stream ended early, after {stream.num_chunks} chunks without [DONE]")
     num_output = _count(stream.usage, "completion_tokens")
@@ -65,28 +66,6 @@ def parse_stream(response: StreamedResponse) -> Generation:
         server_decode_ms=_duration(stream.timings, "predicted_ms"),
         finish_reason=stream.finish_reason,
     )
-
-
-def _events(response: StreamedResponse) -> Iterator[tuple[float, str]]:
-    """The `data:` payloads of a server-sent event stream. Blank lines and comments (pings) carry nothing."""
-    for at_ms, line in response.lines:
-        text = line.decode("utf-8").strip()
-        if not text or text.startswith(":"):
-            continue
-        if not text.startswith("data:"):
-            raise ValueError(f"not a server-sent event: {text[:SHOWN]!r}")
-        yield at_ms, text.removeprefix("data:").strip()
-
-
-def _json_object(text: str) -> Mapping[str, Any]:
-    """A JSON object. Raises ValueError for anything else, nesting too deep to be read included."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON: {text[:SHOWN]!r}") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"not a JSON object: {text[:SHOWN]!r}")
-    return value
 
 
 def _take_chunk(stream: _Stream, at_ms: float, chunk: Mapping[str, Any]) -> None:

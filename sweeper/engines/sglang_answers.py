@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sweeper.engines.base import Generation, HttpRequest, StreamedResponse
+from sweeper.engines.events import events, json_object
 from sweeper.spec import Prompt, WorkloadSpec
 from sweeper.text import plain
 
@@ -80,11 +81,11 @@ def parse_generate(response: StreamedResponse) -> Generation:
     ignored: under speculation a real 0.5.15.post1 gave up to 1e8.
     """
     stream = _Stream()
-    for at_ms, payload in _events(response):
+    for at_ms, payload in events(response):
         if payload == "[DONE]":
             stream.done = True
         else:
-            _take_chunk(stream, at_ms, _json_object(payload))
+            _take_chunk(stream, at_ms, json_object(payload))
     reason = _finish_reason(stream.meta)
     if not stream.done or not reason:
         raise ValueError(f"the stream ended early, after {stream.num_chunks} chunks, without a finish reason")
@@ -140,28 +141,6 @@ def _histogram(meta: Mapping[str, Any], steps: int | None, accepted: int | None)
     if sum(found) != steps or sum(n * value for n, value in enumerate(found)) != accepted:
         return ()
     return tuple(found)
-
-
-def _events(response: StreamedResponse) -> Iterator[tuple[float, str]]:
-    """The `data:` payloads of the stream. Blank lines and comments carry nothing."""
-    for at_ms, line in response.lines:
-        text = line.decode("utf-8").strip()
-        if not text or text.startswith(":"):
-            continue
-        if not text.startswith("data:"):
-            raise ValueError(f"not a server-sent event: {plain(text)!r}")
-        yield at_ms, text.removeprefix("data:").strip()
-
-
-def _json_object(text: str) -> Mapping[str, Any]:
-    """A JSON object. Raises ValueError for anything else, nesting too deep to be read included."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON: {plain(text)!r}") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"not a JSON object: {plain(text)!r}")
-    return value
 
 
 def _take_chunk(stream: _Stream, at_ms: float, chunk: Mapping[str, Any]) -> None:

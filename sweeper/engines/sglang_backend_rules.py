@@ -92,9 +92,9 @@ def draft_backend_is_a_chain(case: Case) -> str:
 def tree_is_verified_as_a_tree(case: Case) -> str:
     """E8b: SILENTLY WRONG. An MLA target verifies branches under a causal mask: other output than its own. Read.
 
-    flashinfer_mla_backend.py: "TODO: Support topk > 1 with custom mask", plan(causal=True), in every version;
-    nothing refuses it when the draft is not MLA or has one step. Other MLA backends have the
-    same mask, and NGRAM verifies with them too.
+    flashinfer_mla_backend.py lacks the mask for topk > 1, by its own comment, and plans causal=True in every
+    version; nothing refuses it when the draft is not MLA or has one step. Other MLA backends have the same mask,
+    and NGRAM verifies with them too.
     """
     topk = case.at_least("speculative_eagle_topk", 0)
     if (
