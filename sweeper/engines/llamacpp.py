@@ -17,6 +17,7 @@ from sweeper.engines.base import (
     Placement,
     StreamedResponse,
 )
+from sweeper.engines.help_text import long_flags
 from sweeper.engines.llamacpp_answers import diagnose_log, parse_counters, parse_stream
 from sweeper.engines.llamacpp_flags import NUMBERS
 from sweeper.engines.llamacpp_rules import (
@@ -49,7 +50,6 @@ UNSET_ENV = (
     "LLAMA_ARG_FLASH_ATTN",
 )
 
-_LONG_FLAG = re.compile(r"(?<![\w-])--([A-Za-z0-9](?:[\w-]*\w)?)")
 
 _PHASES = (
     # The newest line that matches one of these names the phase; the words are those of the server's own log.
@@ -141,8 +141,7 @@ class LlamaCpp:
 
     def known_flags(self, help_text: str) -> frozenset[str]:
         """Every long flag in the text; empty when --model is not among them: then some other program spoke."""
-        found = frozenset(name.replace("-", "_") for name in _LONG_FLAG.findall(help_text))
-        return found if "model" in found else frozenset()
+        return long_flags(help_text, "model")
 
     def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
         """The command line. The nonce is the model's alias, which /props repeats."""

@@ -23,6 +23,7 @@ from sweeper.engines.base import (
     Placement,
     StreamedResponse,
 )
+from sweeper.engines.help_text import long_flags
 from sweeper.engines.sglang_decode import running_mistakes
 from sweeper.engines.sglang_diagnosis import diagnose_log
 from sweeper.engines.sglang_env import UNSET_ENV, env_mistakes
@@ -64,8 +65,6 @@ print("\\nspecsweep-token-ids " + json.dumps([[int(i) for i in row] for row in i
 
 _SHEBANG = 'IFS= read -r line < "$(command -v -- "$1")" || exit 127; shift; exec ${line#??} "$@"'
 """Runs the interpreter named in the first line of a program such as `sglang`."""
-
-_LONG_FLAG = re.compile(r"(?<![\w-])--([A-Za-z0-9](?:[\w-]*\w)?)")
 
 
 class SGLang:
@@ -143,8 +142,7 @@ class SGLang:
 
     def known_flags(self, help_text: str) -> frozenset[str]:
         """Every long flag in the text; empty when --model-path is not among them: some other program spoke."""
-        found = frozenset(name.replace("-", "_") for name in _LONG_FLAG.findall(help_text))
-        return found if "model_path" in found else frozenset()
+        return long_flags(help_text, "model_path")
 
     def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
         """The command line; the nonce is the served model's name, which /server_info repeats.
