@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from launchers.clock import Clock
 from sweeper.engines.base import Counters, Engine, Generation, StreamedResponse
 from sweeper.errors import FailureKind, TrialError
 from sweeper.figures import accept_definition, accepted_per_position, group_throughputs, metrics_of
+from sweeper.host_load import SendAll
 from sweeper.http import ExchangeError, ExchangeTimeout, Target, get_page, send
-from sweeper.records import Measurement, RequestResult
-from sweeper.spec import Prompt, WorkloadSpec
+from sweeper.load import Load
+from sweeper.records import Measurement, Reference, RequestResult
+from sweeper.spec import ServerConfig
+from sweeper.workload_spec import Prompt, WorkloadSpec
 
 OnRequest = Callable[[RequestResult, int, int], None]
 WARMUP_REPEAT = -1
@@ -24,18 +28,33 @@ _FLUSH_POLL_S = 0.1
 _MAX_TRIES = 3
 
 
-def measure(
-    target: Target, workload: WorkloadSpec, engine: Engine, clock: Clock, on_request: OnRequest
-) -> Measurement:
-    """Send the workload to the server at `target`: warm-ups, then every prompt in order, `repeats` times.
+@dataclass(frozen=True)
+class Bench:
+    """What measuring takes besides the server and the load.
 
-    `on_request` is called after each request with its result, how many are done and how many there are,
-    warm-ups included. Raises TrialError: SERVER_HANG when a request takes too long, BENCHMARK_FAILED when it
-    is not answered or the answer makes no sense.
+    `on_request` is called after each request with its result, how many are done and how many there are, warm-ups
+    included. `config` is what the server runs under. `reference`: whom to stop for, when that far behind it.
+    `send_all` sends many requests at once, from the host.
     """
-    client = _Client(target, workload, engine, clock)
-    warmup_prompts = [workload.prompts[i % len(workload.prompts)] for i in range(workload.warmup_requests)]
-    plan = [(prompt, repeat) for repeat in range(workload.repeats) for prompt in workload.prompts]
+
+    engine: Engine
+    clock: Clock
+    on_request: OnRequest
+    config: ServerConfig
+    reference: Reference | None = None
+    send_all: SendAll | None = None
+
+
+def measure(target: Target, load: Load, bench: Bench) -> Measurement:
+    """Send the load to the server at `target`: warm-ups, then every prompt of each pass in order.
+
+    Raises TrialError: SERVER_HANG when a request takes too long, BENCHMARK_FAILED when it is not answered or the
+    answer makes no sense.
+    """
+    workload, clock, on_request = load.workload, bench.clock, bench.on_request
+    client = _Client(target, workload, bench.engine, clock)
+    warmup_prompts = [load.warmup] * min(1, workload.warmup_max_requests)
+    plan = [(prompt, number) for number in range(workload.repeats) for prompt in load.passes[number]]
     total = len(warmup_prompts) + len(plan)
     warmups: list[RequestResult] = []
     requests: list[RequestResult] = []
@@ -46,7 +65,7 @@ def measure(
     warm_s = clock.monotonic_s()
     before = client.counters
     for prompt, repeat in plan:
-        if prompt is workload.prompts[0]:
+        if prompt is load.passes[repeat][0]:
             client.empty_caches()  # a repeat must not be cheaper than the first pass
         requests.append(client.ask(prompt, repeat))
         on_request(requests[-1], len(warmups) + len(requests), total)

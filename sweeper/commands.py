@@ -22,12 +22,13 @@ from sweeper.candidates import Candidates
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.facts import read_host_facts, rendered
+from sweeper.facts import read_host_facts
 from sweeper.fingerprint import fingerprint
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
+from sweeper.rendering import rendered_loads
 from sweeper.result_table import result_table
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, StudyPlace, SweepSpec
@@ -54,14 +55,14 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
             study.require_same(fingerprint(spec, facts))
             before = study.progress(spec.budget)
             interrupts.say = view.notice
-            workload = rendered(spec, engine, launcher, facts)
-            rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, workload)
+            loads = rendered_loads(spec, engine, launcher, facts)
+            rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
             for note in (*notes_on(spec, engine, facts), *study.never_legal()):
                 view.notice(note)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
     if trials := study.trials():
-        console.print(result_table(trials, spec.objective, console.width))
+        console.print(result_table(trials, spec.objective_metric, console.width))
     console.print(f"\n{verdict.text}\n", markup=False, highlight=False)
     if after.launches_left:
         console.print("Stopped early, as asked. The same command goes on.", highlight=False)
@@ -158,7 +159,7 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
         lambda config: engine.violations(config, facts),
     )
     candidates.require_any(engine.is_speculative)
-    return Study(store, candidates, engine.baseline(base, facts), spec.study, spec.objective)
+    return Study(store, candidates, engine.baseline(base, facts), spec.study, spec.objective_metric)
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
@@ -178,11 +179,11 @@ def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
     clock = SystemClock()
     log_path = Path(spec.study.dir) / f"{spec.study.name}.log"
     with log_path.open("a", encoding="utf-8") as file:
-        log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective)
+        log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective_metric)
         if plain or not console.is_terminal:
-            yield Views(log, PlainView(console, clock, spec.objective))
+            yield Views(log, PlainView(console, clock, spec.objective_metric))
             return
-        with RichView(console, clock, spec.objective) as screen:
+        with RichView(console, clock, spec.objective_metric) as screen:
             yield Views(log, screen)
 
 

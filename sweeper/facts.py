@@ -9,13 +9,12 @@ from launchers.base import CommandResult, Launcher
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.errors import ConfigError
 from sweeper.space import domain_values
-from sweeper.spec import FlagValue, ModelSpec, ServerConfig, SweepSpec, WorkloadSpec
+from sweeper.spec import FlagValue, ModelSpec, SweepSpec
 
 VERSION_TIMEOUT_S = 180.0
 HELP_TIMEOUT_S = 180.0  # importing a large engine from a cold disk takes a while
 FINGERPRINT_TIMEOUT_S = 120.0
 READ_TIMEOUT_S = 30.0
-TEMPLATE_TIMEOUT_S = 300.0
 _MAX_FILE_BYTES = 1024 * 1024
 
 FINGERPRINT = r"""
@@ -78,34 +77,6 @@ def all_values(spec: SweepSpec) -> Mapping[str, tuple[FlagValue, ...]]:
             searched = tuple(domain_values(parameter.domain) or ())
             values[parameter.name] = tuple(dict.fromkeys((*values.get(parameter.name, ()), *searched)))
     return values
-
-
-def rendered(spec: SweepSpec, engine: Engine, launcher: Launcher, facts: HostFacts) -> WorkloadSpec:
-    """The workload with its prompts as they are sent: under the model's chat template, where we must apply it.
-
-    Raises ConfigError when the host cannot apply it.
-    """
-    workload = spec.workload
-    texts = [prompt.text for prompt in workload.prompts]
-    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
-    argv = engine.template_argv(spec.engine.command, base, facts.model_path, texts) if workload.chat else ()
-    if not argv:
-        return workload
-    result = launcher.run(argv, TEMPLATE_TIMEOUT_S, spec.engine.env)
-    hint = "workload.chat: the chat template cannot be applied (workload.chat=false sends the bare texts)"
-    if result.exit_code != 0:
-        raise ConfigError([f"{hint}: {_ending(launcher, result)}"])
-    try:
-        token_ids = engine.parse_template(_text(result.stdout))
-    except ValueError as error:
-        raise ConfigError([f"{hint}: {error}"]) from error
-    if len(token_ids) != len(texts):
-        raise ConfigError([f"{hint}: {len(token_ids)} answers to {len(texts)} prompts"])
-    prompts = (
-        prompt.model_copy(update={"token_ids": ids})
-        for prompt, ids in zip(workload.prompts, token_ids, strict=True)
-    )
-    return workload.model_copy(update={"prompts": tuple(prompts)})
 
 
 def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:

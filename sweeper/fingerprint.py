@@ -31,7 +31,7 @@ def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
         "model.content": facts.model_fingerprint,
         **{f"host.files.{path}": digest(text)[:16] for path, text in sorted(facts.files.items())},
         **({"host.gpus": ", ".join(facts.gpu_names)} if facts.gpu_names else {}),
-        "objective": spec.objective,
+        "objective": spec.objective_metric,
         **{f"space.{_name(p)}": _domain(p) for p in spec.space.parameters},
         "workload.prompts": f"{len(workload.prompts)} prompts, sha256 {prompts[:12]}",
     }

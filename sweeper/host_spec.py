@@ -36,6 +36,7 @@ class HostSpec(Frozen):
     `node_address`: the first host's HOST:PORT as they reach it. `gpus`: the indices to use; empty: all.
     `watch_gpus`: whether a launch waits for idle GPUs; None: if the engine runs on them. A GPU with at most
     `gpu_idle_mib` in use is idle; a server's memory may take `gpu_wait_s` to come back.
+    Clocks, temperature and power are read every `gpu_sample_s` seconds while a launch is measured (0: never).
     """
 
     name: str = Field(min_length=1)
@@ -51,6 +52,7 @@ class HostSpec(Frozen):
     watch_gpus: bool | None = None
     gpu_idle_mib: int = Field(default=1024, ge=0, le=MAX_COUNT)
     gpu_wait_s: float = Field(default=60, ge=0, le=MAX_SECONDS)
+    gpu_sample_s: float = Field(default=5, ge=0, le=MAX_SECONDS)
 
     @field_validator("state_dir")
     @classmethod

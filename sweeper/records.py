@@ -7,7 +7,7 @@ import enum
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, computed_field
 
 from sweeper.errors import FailureKind
 from sweeper.metrics import check_metrics
@@ -23,10 +23,17 @@ class Record(BaseModel):
 
 
 class Purpose(enum.StrEnum):
-    """Why a launch is made."""
+    """Why a launch is made.
+
+    CONTROL: the baseline again, in the middle of the search, to see whether the host has drifted. RECHECK: a
+    configuration too close to the best to be told apart by its first launch. CONFIRM: a finalist or the baseline,
+    in turn.
+    """
 
     BASELINE = "baseline"
     SEARCH = "search"
+    CONTROL = "control"
+    RECHECK = "recheck"
     CONFIRM = "confirm"
 
 
@@ -39,14 +46,33 @@ class TrialState(enum.StrEnum):
     FAILED = "failed"
 
 
+class Reference(Record):
+    """What a launch is compared with while it is measured, prompt by prompt: the best trial so far.
+
+    `value`: its objective. `prompt_throughputs`: prompt id to output tokens per second. Spreads are standard
+    deviations of the logarithm, in percent: `launch_noise_pct` from one start of the same server to the next,
+    `prompt_spread_pct` of a prompt's ratio to the reference around the ratio of the whole workload.
+    """
+
+    trial_number: int
+    value: float
+    prompt_throughputs: Mapping[str, float]
+    launch_noise_pct: float
+    prompt_spread_pct: float
+
+
 class Proposal(Record):
-    """One launch to make: launch number `launch_number` of trial `trial_number` (both count from 0)."""
+    """One launch to make: launch number `launch_number` of trial `trial_number` (both count from 0).
+
+    `reference` is given where falling far behind it ends the measuring early.
+    """
 
     trial_number: int
     launch_number: int
     purpose: Purpose
     requested: ServerConfig
     canonical: ServerConfig
+    reference: Reference | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -61,7 +87,11 @@ class RequestResult(Record):
     holds text. `repeat` counts the passes over the prompts from 0; warm-ups have -1. `num_tries`: above 1
     when the way to the host broke meanwhile. `num_verify_steps` counts the
     decode steps in which drafts were verified; `accept_histogram[n]` those of them that accepted n drafts.
+    `itl_p99_ms`: 99th percentile of the gaps between chunks that hold text. `server_e2e_ms` and
+    `server_decode_ms` are the server's own figures. `started_ms`: when it was sent, since its pass began.
     """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)  # computed ones are written, too
 
     prompt_id: str
     prompt_class: str
@@ -69,17 +99,41 @@ class RequestResult(Record):
     num_tries: int = 1
     sent_at: AwareDatetime
     e2e_latency_ms: float
+    started_ms: float = 0.0
     ttft_ms: float | None = None
+    itl_p99_ms: float | None = None
     num_prompt_tokens: int | None = None
     num_output_tokens: int
     num_drafted_tokens: int | None = None
     num_accepted_tokens: int | None = None
     num_verify_steps: int | None = None
     server_decode_ms: float | None = None
+    server_e2e_ms: float | None = None
     accept_histogram: tuple[int, ...] = ()
     accept_source: str = ""
     finish_reason: str = ""
     output_sha256: str = ""
+    output_text: str = ""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def output_throughput(self) -> float:
+        """Output tokens per second, end to end."""
+        return self.num_output_tokens * 1000 / self.e2e_latency_ms
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def tpot_ms(self) -> float | None:
+        """Milliseconds per output token after the first; None when there is only one, or no TTFT."""
+        if self.ttft_ms is None or self.num_output_tokens < 2 or self.e2e_latency_ms <= self.ttft_ms:
+            return None
+        return (self.e2e_latency_ms - self.ttft_ms) / (self.num_output_tokens - 1)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def decode_throughput(self) -> float | None:
+        """Output tokens per second after the first one."""
+        return None if self.tpot_ms is None else 1000 / self.tpot_ms
 
 
 class PhaseTime(Record):
@@ -124,26 +178,61 @@ class Proof(Record):
         return all(seen) and not self.not_clean_after
 
 
-class Measurement(Record):
-    """What the benchmark saw: raw requests, and the numbers drawn from them.
+class WorkloadResult(Record):
+    """The numbers of one workload in one launch.
 
     `repeat_throughputs`: output tokens per second of each pass over the prompts, in order.
-    `prompt_throughputs`: prompt id to output tokens per second over all repeats.
-    `accepted_per_position`: for draft position 0, 1, ... how many drafts were accepted there.
+    `prompt_throughputs`: prompt id to output tokens per second over all repeats; `class_throughputs` the same by
+    prompt class. `accepted_per_position`: for draft position 0, 1, ... how many drafts were accepted there.
     `accept_definition`: which of the server's figures accept_length is drawn from.
+    `outputs`: what was written, as marks that can be compared (outputs.py), by `PROMPT_ID#REPEAT`.
+    `estimated`: why the objective among the metrics is an estimate: the measuring ended early; else empty.
+    `doubts`: reasons to look twice at these numbers, one line each.
     """
+
+    metrics: Metrics = {}
+    repeat_throughputs: tuple[float, ...] = ()
+    prompt_throughputs: Mapping[str, float] = {}
+    class_throughputs: Mapping[str, float] = {}
+    accepted_per_position: tuple[int, ...] = ()
+    accept_definition: str = ""
+    outputs: Mapping[str, str] = {}
+    estimated: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+class Measurement(WorkloadResult):
+    """What the benchmark saw of one workload: the numbers, and the raw requests that they are drawn from."""
 
     requests: tuple[RequestResult, ...]
     warmups: tuple[RequestResult, ...] = ()
-    metrics: Metrics
-    repeat_throughputs: tuple[float, ...]
-    prompt_throughputs: Mapping[str, float]
-    accepted_per_position: tuple[int, ...] = ()
-    accept_definition: str = ""
 
 
-class LaunchRecord(Record):
-    """Everything kept about one launch. Raw requests and the log are artifacts beside it."""
+class GpuWindow(Record):
+    """What nvidia-smi showed of the watched GPUs while a launch was measured; empty without nvidia-smi.
+
+    One number per GPU, in the order of `gpus`: mean and lowest SM clock (MHz), mean and highest temperature
+    (degrees Celsius), mean power (W). `throttled`: reason to the share of samples (0 to 1) that show it on any
+    GPU. `others`: processes of somebody else that held memory of a watched GPU meanwhile.
+    """
+
+    num_samples: int = 0
+    gpus: tuple[int, ...] = ()
+    sm_clock_mhz: tuple[float, ...] = ()
+    lowest_sm_clock_mhz: tuple[float, ...] = ()
+    temperature_c: tuple[float, ...] = ()
+    highest_temperature_c: tuple[float, ...] = ()
+    power_w: tuple[float, ...] = ()
+    throttled: Mapping[str, float] = {}
+    others: tuple[str, ...] = ()
+
+
+class LaunchRecord(WorkloadResult):
+    """Everything kept about one launch; its own numbers are the first workload's, `others` has the further ones.
+
+    Raw requests and the log are artifacts beside it. `lossy`: flags by which this configuration may write other
+    text than the baseline, each with the reason.
+    """
 
     trial_number: int
     launch_number: int
@@ -158,11 +247,9 @@ class LaunchRecord(Record):
     started_at: AwareDatetime
     ended_at: AwareDatetime
     phases: tuple[PhaseTime, ...] = ()
-    metrics: Metrics = {}
-    repeat_throughputs: tuple[float, ...] = ()
-    prompt_throughputs: Mapping[str, float] = {}
-    accepted_per_position: tuple[int, ...] = ()
-    accept_definition: str = ""
+    others: Mapping[str, WorkloadResult] = {}
+    lossy: tuple[str, ...] = ()
+    gpu: GpuWindow = GpuWindow()
     proof: Proof = Proof()
     failure: Failure | None = None
     provenance: Mapping[str, str] = {}

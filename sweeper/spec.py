@@ -11,6 +11,8 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sweeper.frozen import MAX_COUNT, MAX_SECONDS, MAX_SEED, MAX_TRIALS, MAX_WHOLE, Frozen, once
 from sweeper.host_spec import HostSpec
+from sweeper.objective import ObjectiveSpec
+from sweeper.workload_spec import WorkloadSpec
 
 FlagValue = str | int | float | bool
 """A server flag's value. True is a bare flag (`--flag`), False leaves the flag away."""
@@ -132,41 +134,6 @@ class ModelSpec(Frozen):
     prepare_timeout_s: float = Field(default=600, gt=0, le=MAX_SECONDS)
 
 
-class Prompt(Frozen):
-    """One request of a workload. `prompt_class` groups prompts of a kind (`copy`, `chat`, ...).
-
-    `token_ids` are filled in on the way, for a server that is sent tokens: the text under the chat template.
-    """
-
-    id: str
-    text: str = Field(min_length=1)
-    prompt_class: str = "default"
-    token_ids: tuple[int, ...] = ()
-
-
-class WorkloadSpec(Frozen):
-    """One load pattern: the prompts, one after another, `repeats` times.
-
-    `chat`: each prompt is a user's message, under the model's chat template; else the text is completed as it is.
-    """
-
-    name: str
-    prompts: tuple[Prompt, ...] = Field(min_length=1)
-    chat: bool = True
-    max_tokens: int = Field(gt=0, le=MAX_COUNT)
-    repeats: int = Field(gt=0, le=MAX_COUNT)
-    warmup_requests: int = Field(ge=0, le=MAX_COUNT)
-    temperature: float = Field(ge=0)
-    seed: int = Field(ge=0, le=MAX_SEED)
-    request_timeout_s: float = Field(gt=0, le=MAX_SECONDS)
-
-    @field_validator("prompts")
-    @classmethod
-    def _distinct(cls, prompts: tuple[Prompt, ...]) -> tuple[Prompt, ...]:
-        once(tuple(prompt.id for prompt in prompts))
-        return prompts
-
-
 class StudySpec(Frozen):
     """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise."""
 
@@ -181,13 +148,23 @@ class StudySpec(Frozen):
 class BudgetSpec(Frozen):
     """When to stop. `trials` is a total over all starts of this study, the baseline included.
 
-    Before the verdict the best `finalists` and the baseline are launched again until each has
-    `confirm_launches` fresh ones; 0 leaves the confirmation away.
+    During the search the baseline is launched again after every `baseline_every` launches of others (0: never).
+    Of what the search found, those that the noise of a launch cannot tell from the best, `shortlist` at most, are
+    launched again, ever fewer, until `finalists` are left. These and the baseline are then launched in turn until
+    the verdict is clear, or each has `confirm_launches` fresh launches; 0 leaves the confirmation away.
     """
 
     trials: int = Field(gt=0, le=MAX_TRIALS)
+    baseline_every: int = Field(default=0, ge=0, le=MAX_TRIALS)
+    shortlist: int = Field(default=0, ge=0, le=MAX_TRIALS)
     finalists: int = Field(ge=1, le=MAX_TRIALS)
     confirm_launches: int = Field(ge=0, le=MAX_TRIALS)
+
+
+class VerdictSpec(Frozen):
+    """`allow_lossy`: configurations that may write other text than the baseline can win, too."""
+
+    allow_lossy: bool = False
 
 
 class LimitsSpec(Frozen):
@@ -218,15 +195,27 @@ class StudyPlace(Frozen):
 
 
 class SweepSpec(Frozen):
-    """The whole job."""
+    """The whole job. Each launch is measured under `workload`, whose numbers are its own, and `more_workloads`."""
 
     engine: EngineSpec
     host: HostSpec
     model: ModelSpec
     space: SpaceSpec
     workload: WorkloadSpec
+    more_workloads: tuple[WorkloadSpec, ...] = ()
     study: StudySpec
     budget: BudgetSpec
     limits: LimitsSpec
     tracking: TrackingSpec
-    objective: str
+    verdict: VerdictSpec = VerdictSpec()
+    objective: ObjectiveSpec
+
+    @property
+    def workloads(self) -> tuple[WorkloadSpec, ...]:
+        """All that each launch is measured under, the first one first."""
+        return (self.workload, *self.more_workloads)
+
+    @property
+    def objective_metric(self) -> str:
+        """The metric of a launch that holds what configurations are ranked by."""
+        return self.objective.metric(self.workload.name)

@@ -9,16 +9,17 @@ from importlib.metadata import version
 
 from launchers.base import Launcher, LaunchSpec
 from launchers.clock import Clock
-from sweeper.benchmark import measure
+from sweeper.benchmark import Bench, measure
 from sweeper.engines.base import Engine, HostFacts, Placement
 from sweeper.errors import FailureKind, TrialError
 from sweeper.interrupts import Interrupts
 from sweeper.launch_trace import LaunchTrace, ServerRig
 from sweeper.live import View
+from sweeper.load import Load
 from sweeper.metrics import METRICS
 from sweeper.records import Failure, LaunchRecord, Measurement, PhaseTime, Proposal, RequestResult
 from sweeper.server import new_nonce, pick_port, running_server
-from sweeper.spec import FlagValue, SweepSpec, WorkloadSpec
+from sweeper.spec import FlagValue, SweepSpec
 
 _PROBE_TOKENS = 8
 
@@ -29,8 +30,8 @@ Save = Callable[[LaunchRecord, Mapping[str, bytes]], LaunchRecord]
 class Rig:
     """Everything with a side effect that a sweep works with, and the facts about it.
 
-    `workload` is the specification's, its prompts as they are sent. `start_limit_s`: what earlier starts have
-    taught; None: what the specification says.
+    `loads`: one per workload, the first one first. `start_limit_s`: what earlier starts have taught; None: what
+    the specification says.
     """
 
     spec: SweepSpec
@@ -40,7 +41,7 @@ class Rig:
     facts: HostFacts
     view: View
     interrupts: Interrupts
-    workload: WorkloadSpec
+    loads: tuple[Load, ...]
     start_limit_s: float | None = None
 
     @property
@@ -58,7 +59,7 @@ class Rig:
             model_path=self.facts.model_path,
             shielded=self.interrupts.shielded,
             watch_gpus=self.engine.on_gpus if watch is None else watch,
-            probe=self.engine.request(self.workload.prompts[0], self.workload, _PROBE_TOKENS),
+            probe=self.engine.request(self.loads[0].warmup, self.loads[0].workload, _PROBE_TOKENS),
         )
 
 
@@ -76,7 +77,7 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
         launch.argv = spec.argv
         with running_server(spec, rig.server, launch.trace, rig.view.phase) as target:
             rig.view.phase("measuring")
-            measurement = measure(target, rig.workload, rig.engine, rig.clock, rig.view.request_done)
+            measurement = measure(target, rig.loads[0], _bench(proposal, rig))
             require_score(proposal, measurement, rig)
             record = save(launch.complete(measurement), launch.artifacts(measurement.requests))
     except TrialError as error:
@@ -93,9 +94,13 @@ def require_score(proposal: Proposal, measurement: Measurement, rig: Rig) -> Non
     count = len(measurement.requests)
     if reason := rig.engine.bypass(proposal.canonical, measurement.metrics):
         raise TrialError(FailureKind.SILENT_BYPASS, f"{reason} in {count} requests")
-    if rig.spec.objective not in measurement.metrics:
-        message = f"{rig.spec.objective} could not be measured in {count} requests"
+    if (objective := rig.spec.objective_metric) not in measurement.metrics:
+        message = f"{objective} could not be measured in {count} requests"
         raise TrialError(FailureKind.BENCHMARK_FAILED, message)
+
+
+def _bench(proposal: Proposal, rig: Rig) -> Bench:
+    return Bench(rig.engine, rig.clock, rig.view.request_done, proposal.canonical, proposal.reference)
 
 
 class _Launch:

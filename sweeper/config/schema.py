@@ -85,6 +85,8 @@ def _assembled(data: Mapping[str, object], built: BuiltSpace) -> dict[str, objec
     A space with mistakes is replaced, so that the rest is still checked.
     """
     result = dict(data)
+    if "objective" in data:
+        result["objective"] = _objective(data["objective"], data.get("workload"))
     if isinstance(data.get("space"), Mapping):
         parameters = [parameter.model_dump(mode="json") for parameter in built.parameters.values()]
         result["space"] = _PLACEHOLDER if built.mistakes else {"parameters": parameters}
@@ -162,6 +164,12 @@ def _samples(domain: Domain) -> Sequence[FlagValue]:
         return (domain.low, domain.high)
     values = domain_values(domain) or ()
     return values if len(values) <= _MAX_LISTED else (values[0], values[-1])
+
+
+def _objective(raw: object, workload: object) -> object:
+    """A metric's name in the schema's shape: of the first workload."""
+    name = _mapping(workload).get("name")
+    return {"terms": [{"workload": str(name), "metric": raw}]} if isinstance(raw, str) else raw
 
 
 def _objective_mistakes(name: object) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from launchers.base import LaunchSpec
 from sweeper.errors import FailureKind
-from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
+from sweeper.spec import FlagValue, ServerConfig
+from sweeper.workload_spec import Prompt, WorkloadSpec
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class HostFacts:
 
     `files`: path to the text of each file that the engine asked for (`Engine.host_files`); None: there is none.
     `known_flags`: the flags that the server's own help lists, with underscores; empty when unknown.
+    `build`: what else a number depends on (commit, CUDA, NCCL, driver, clocks policy, draft revision), by name.
     """
 
     engine_version: str = ""
@@ -25,6 +27,7 @@ class HostFacts:
     files: Mapping[str, str | None] = field(default_factory=dict)
     known_flags: frozenset[str] = frozenset()
     gpu_names: tuple[str, ...] = ()
+    build: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Generation:
     """One answer, understood. A value that the server did not report is None, never 0.
 
     `ttft_ms` is the time to the first chunk that holds text; `server_decode_ms` the server's own figure
-    for all output tokens after the first. `accept_histogram[n]`: verify steps that accepted n drafts.
+    for all output tokens after the first, `server_e2e_ms` its figure for the whole request. `chunk_ms`: when
+    each chunk that holds text arrived. `accept_histogram[n]`: verify steps that accepted n drafts.
     `accept_source`: which of the server's figures the accepted drafts are drawn from.
     """
 
@@ -62,6 +66,8 @@ class Generation:
     num_verify_steps: int | None = None
     accept_histogram: tuple[int, ...] = ()
     server_decode_ms: float | None = None
+    server_e2e_ms: float | None = None
+    chunk_ms: tuple[float, ...] = ()
     finish_reason: str = ""
     accept_source: str = ""
 
@@ -164,6 +170,21 @@ class Engine(Protocol):
     def is_speculative(self, config: ServerConfig) -> bool:
         """Whether `config` asks for speculative decoding."""
 
+    def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
+        """Flags and variables by which `config` may write other text than `baseline` even without any fault.
+
+        One line each: the name, its value, then why. Speculation that verifies exactly is not lossy.
+        """
+
+    def remembers(self, config: ServerConfig) -> str:
+        """Why a server under `config` writes faster what it has written before, even after `flush`; else empty.
+
+        Such a server is measured with each text once.
+        """
+
+    def faked(self, environ: Mapping[str, str]) -> str:
+        """Why nothing that a server with this environment reports means anything; empty when nothing is faked."""
+
     def simplicity(self, config: ServerConfig) -> tuple[float, ...]:
         """Sort key among configurations that are equally fast: the smallest is the simplest."""
 
@@ -172,6 +193,12 @@ class Engine(Protocol):
 
     def parse_version(self, output: str) -> str:
         """The version in that output. Raises ValueError when there is none."""
+
+    def build_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        """The command line that prints what the server is built of; empty when there is none."""
+
+    def parse_build(self, output: str) -> Mapping[str, str]:
+        """`commit`, `cuda`, `nccl`, ... from that output, as far as they are known; else empty."""
 
     def help_argv(self, command: Sequence[str]) -> tuple[str, ...]:
         """The command line that prints the flags of the server."""

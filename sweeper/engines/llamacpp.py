@@ -27,7 +27,8 @@ from sweeper.engines.llamacpp_rules import (
     spec_types,
     value_mistakes,
 )
-from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
+from sweeper.spec import FlagValue, ServerConfig
+from sweeper.workload_spec import Prompt, WorkloadSpec
 
 ENV = {"GGML_NO_BACKTRACE": "1"}
 """Else ggml starts gdb when it aborts, which holds a dying server up and buries the reason in its log."""
@@ -189,6 +190,26 @@ class LlamaCpp:
             if slots == 1 and isinstance(context, int):
                 reported["ctx_size"] = context
         return reported
+
+    def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
+        """None: every draft is verified exactly."""
+        return []
+
+    def remembers(self, config: ServerConfig) -> str:
+        """Empty."""
+        return ""
+
+    def faked(self, environ: Mapping[str, str]) -> str:
+        """Nothing here fakes anything."""
+        return ""
+
+    def build_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Empty: the version says it all."""
+        return ()
+
+    def parse_build(self, output: str) -> Mapping[str, str]:
+        """Never asked."""
+        return {}
 
     def flush(self) -> HttpRequest | None:
         """None: every request says that it wants no prompt cache."""

@@ -32,7 +32,8 @@ from sweeper.engines.sglang_log import fatal_sign, progress, readiness
 from sweeper.engines.sglang_model import host_files
 from sweeper.engines.sglang_table import LISTS
 from sweeper.engines.sglang_version import parse_version, version_notice
-from sweeper.spec import FlagValue, Prompt, ServerConfig, WorkloadSpec
+from sweeper.spec import FlagValue, ServerConfig
+from sweeper.workload_spec import Prompt, WorkloadSpec
 
 BYPASS_ACCEPT_LENGTH = 1.05
 BYPASS_STEPS = 200
@@ -189,6 +190,26 @@ class SGLang:
     def effective(self, info: Mapping[str, Any]) -> dict[str, FlagValue]:
         """The resolved arguments, as /server_info has them."""
         return reports.parse_effective(info)
+
+    def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
+        """None yet known."""
+        return []
+
+    def remembers(self, config: ServerConfig) -> str:
+        """Empty."""
+        return ""
+
+    def faked(self, environ: Mapping[str, str]) -> str:
+        """Nothing here fakes anything."""
+        return ""
+
+    def build_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Empty: the version says it all."""
+        return ()
+
+    def parse_build(self, output: str) -> Mapping[str, str]:
+        """Never asked."""
+        return {}
 
     def flush(self) -> HttpRequest | None:
         """Empties the prefix cache; refused while a request runs."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from sweeper.engines.base import Generation, HttpRequest, StreamedResponse
 from sweeper.engines.events import events, json_object
-from sweeper.spec import Prompt, WorkloadSpec
 from sweeper.text import plain
+from sweeper.workload_spec import Prompt, WorkloadSpec
 
 CORRECT_DRAFTS = "1 + correct drafts / verify steps, per request"
 FALLBACK = "(completion tokens - 1) / verify steps, per request: this version does not count correct drafts"

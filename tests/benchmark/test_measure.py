@@ -7,13 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from launchers.clock import SystemClock
-from sweeper.benchmark import WARMUP_REPEAT, measure
+from sweeper.benchmark import WARMUP_REPEAT, Bench, OnRequest, measure
 from sweeper.engines.base import HttpRequest
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.errors import FailureKind, TrialError
 from sweeper.http import Target
+from sweeper.load import load_of
 from sweeper.records import Measurement, RequestResult
-from sweeper.spec import Prompt, WorkloadSpec
+from sweeper.spec import ServerConfig
+from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.fakes import FakeClock
 from tests.server import fake_llama as fake
 from tests.server.fake_llama import FakeLlama
@@ -34,15 +36,19 @@ def workload(*, prompts: int = 2, repeats: int = 2, warmup: int = 1, timeout_s: 
         prompts=tuple(Prompt(id=f"p{i}", text=f"prompt {i}", prompt_class="copy") for i in range(prompts)),
         max_tokens=8,
         repeats=repeats,
-        warmup_requests=warmup,
+        warmup_max_requests=warmup,
         temperature=0,
         seed=0,
         request_timeout_s=timeout_s,
     )
 
 
+def bench(on_request: OnRequest = lambda *_: None, engine: LlamaCpp | None = None) -> Bench:
+    return Bench(engine or LlamaCpp(), SystemClock(), on_request, ServerConfig())
+
+
 def run(server: FakeLlama, wanted: WorkloadSpec | None = None) -> Measurement:
-    return measure(Target(server.url), wanted or workload(), LlamaCpp(), SystemClock(), lambda *_: None)
+    return measure(Target(server.url), load_of(wanted or workload()), bench())
 
 
 def failure(server: FakeLlama, wanted: WorkloadSpec | None = None) -> TrialError:
@@ -78,7 +84,11 @@ def test_progress_is_told_after_each_request(server: FakeLlama) -> None:
     def on_request(result: RequestResult, done: int, total: int) -> None:
         told.append((result.repeat, done, total))
 
-    measure(Target(server.url), workload(repeats=1), LlamaCpp(), SystemClock(), on_request)
+    measure(
+        Target(server.url),
+        load_of(workload(repeats=1)),
+        bench(on_request),
+    )
     assert told == [(WARMUP_REPEAT, 1, 3), (0, 2, 3), (0, 3, 3)]
 
 
@@ -193,7 +203,7 @@ def test_server_that_is_not_there_is_a_failed_benchmark(server: FakeLlama) -> No
     server.shutdown()
     server.server_close()
     with pytest.raises(TrialError, match="Connection refused") as caught:
-        measure(Target(url), workload(), LlamaCpp(), SystemClock(), lambda *_: None)
+        measure(Target(url), load_of(workload()), bench())
     assert caught.value.kind is FailureKind.BENCHMARK_FAILED
 
 
@@ -223,9 +233,7 @@ def test_a_request_that_broke_with_the_way_to_the_host_is_sent_again(server: Fak
         return True
 
     target = Target(server.url, mended=mended)
-    measured = measure(
-        target, workload(prompts=1, repeats=2, warmup=0), LlamaCpp(), SystemClock(), lambda *_: None
-    )
+    measured = measure(target, load_of(workload(prompts=1, repeats=2, warmup=0)), bench())
     assert [request.num_tries for request in measured.requests] == [1, 2]
     assert asked == ["mended"]
 
@@ -240,7 +248,7 @@ def test_a_way_that_breaks_each_time_is_given_up(server: FakeLlama) -> None:
     server.answers[CHAT] = fake.drop
     target = Target(server.url, mended=lambda: True)
     with pytest.raises(TrialError):
-        measure(target, workload(warmup=0), LlamaCpp(), SystemClock(), lambda *_: None)
+        measure(target, load_of(workload(warmup=0)), bench())
     assert server.paths.count(CHAT) == 3
 
 
@@ -248,7 +256,11 @@ def test_a_silent_server_is_asked_after_and_its_trouble_ends_the_wait(server: Fa
     server.answers[CHAT] = fake.hang
     target = Target(server.url, trouble=lambda: "the scheduler is dead")
     with pytest.raises(TrialError, match="the scheduler is dead") as caught:
-        measure(target, workload(timeout_s=60), LlamaCpp(), SystemClock(), lambda *_: None)
+        measure(
+            target,
+            load_of(workload(timeout_s=60)),
+            bench(),
+        )
     assert caught.value.kind is FailureKind.BENCHMARK_FAILED
 
 
@@ -260,7 +272,7 @@ def test_a_server_that_speaks_is_never_asked_after(server: FakeLlama) -> None:
         return "gone"
 
     target = Target(server.url, trouble=trouble)
-    measure(target, workload(), LlamaCpp(), SystemClock(), lambda *_: None)
+    measure(target, load_of(workload()), bench())
     assert asked == []
 
 
@@ -274,7 +286,7 @@ class Flushing(LlamaCpp):
 def test_caches_are_emptied_before_each_pass_and_a_busy_server_is_asked_again(server: FakeLlama) -> None:
     server.answers["/flush"] = fake.in_turn(fake.status(400), fake.status(200))
     wanted = workload(prompts=2, repeats=2, warmup=1)
-    measure(Target(server.url), wanted, Flushing(), SystemClock(), lambda *_: None)
+    measure(Target(server.url), load_of(wanted), bench(engine=Flushing()))
     spoken = [path for path in server.paths if path != "/metrics"]
     assert spoken == [CHAT, "/flush", "/flush", CHAT, CHAT, "/flush", CHAT, CHAT]
 
@@ -282,5 +294,9 @@ def test_caches_are_emptied_before_each_pass_and_a_busy_server_is_asked_again(se
 def test_caches_that_cannot_be_emptied_end_the_launch(server: FakeLlama) -> None:
     server.answers["/flush"] = fake.status(400, "busy for ever")
     with pytest.raises(TrialError, match="caches could not be emptied") as caught:
-        measure(Target(server.url), workload(), Flushing(), FakeClock(), lambda *_: None)
+        measure(
+            Target(server.url),
+            load_of(workload()),
+            Bench(Flushing(), FakeClock(), lambda *_: None, ServerConfig()),
+        )
     assert caught.value.kind is FailureKind.BENCHMARK_FAILED

@@ -14,22 +14,15 @@ from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode, FailureKind, SweepAborted, SweepInterrupted
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
+from sweeper.load import load_of
 from sweeper.loop import run_sweep
+from sweeper.objective import ObjectiveSpec, Term
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
-from sweeper.spec import (
-    BudgetSpec,
-    EngineSpec,
-    LimitsSpec,
-    ModelSpec,
-    Prompt,
-    StudySpec,
-    SweepSpec,
-    TrackingSpec,
-    WorkloadSpec,
-)
+from sweeper.spec import BudgetSpec, EngineSpec, LimitsSpec, ModelSpec, StudySpec, SweepSpec, TrackingSpec
 from sweeper.tracking import Tracker
 from sweeper.trial import Rig, Save
 from sweeper.verdict import VerdictKind
+from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.core.test_study import SPACE, open_study, record_of, speed
 from tests.fakes import FakeClock, RecordingView
 
@@ -90,7 +83,7 @@ def make_rig(tmp_path: Path, view: RecordingView, trials: int = 6) -> Rig:
         model=ModelSpec(name="m", path="/m"),
         space=SPACE,
         workload=WorkloadSpec(
-            name="w", prompts=(Prompt(id="a", text="b"),), max_tokens=8, repeats=1, warmup_requests=0,
+            name="w", prompts=(Prompt(id="a", text="b"),), max_tokens=8, repeats=1, warmup_max_requests=0,
             temperature=0.0, seed=0, request_timeout_s=5.0,
         ),
         study=StudySpec(
@@ -99,11 +92,11 @@ def make_rig(tmp_path: Path, view: RecordingView, trials: int = 6) -> Rig:
         budget=BudgetSpec(trials=trials, finalists=1, confirm_launches=2),
         limits=LIMITS,
         tracking=TrackingSpec(uri="", artifact_location="", sync_s=1.0),
-        objective="output_throughput",
+        objective=ObjectiveSpec(terms=(Term(workload="w", metric="output_throughput"),)),
     )  # fmt: skip
     launcher, interrupts = IdleLauncher(), Interrupts(view.notice)
     engine, clock = engine_for("llamacpp"), FakeClock()
-    return Rig(spec, engine, launcher, clock, HostFacts(), view, interrupts, spec.workload)
+    return Rig(spec, engine, launcher, clock, HostFacts(), view, interrupts, (load_of(spec.workload),))
 
 
 def sweep(

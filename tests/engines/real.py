@@ -10,14 +10,16 @@ from pathlib import Path
 
 from launchers.clock import SystemClock
 from launchers.host import HostLauncher
-from sweeper.benchmark import measure
+from sweeper.benchmark import Bench, OnRequest, measure
 from sweeper.engines.base import Placement
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.http import Target
 from sweeper.launch_trace import LaunchTrace, ServerRig
+from sweeper.load import load_of
 from sweeper.records import Measurement
 from sweeper.server import new_nonce, pick_port, running_server
-from sweeper.spec import FlagValue, LimitsSpec, Prompt, ServerConfig, WorkloadSpec
+from sweeper.spec import FlagValue, LimitsSpec, ServerConfig
+from sweeper.workload_spec import Prompt, WorkloadSpec
 
 ENGINE = LlamaCpp()
 COMMAND = (sys.executable, "-m", "launchers.llamacpp_server")
@@ -53,7 +55,11 @@ class Real:
     def measure(self, **flags: FlagValue) -> Measurement:
         """24 greedy tokens of a text that repeats itself, from a server with these flags."""
         with self.server(**flags) as target:
-            return measure(target, workload(), ENGINE, SystemClock(), lambda *_: None)
+            return measure(target, load_of(workload()), bench())
+
+
+def bench(on_request: OnRequest = lambda *_: None) -> Bench:
+    return Bench(ENGINE, SystemClock(), on_request, ServerConfig())
 
 
 def workload(max_tokens: int = 24) -> WorkloadSpec:
@@ -62,7 +68,7 @@ def workload(max_tokens: int = 24) -> WorkloadSpec:
         prompts=(Prompt(id="copy", text=COPY),),
         max_tokens=max_tokens,
         repeats=1,
-        warmup_requests=0,
+        warmup_max_requests=0,
         temperature=0,
         seed=1,
         request_timeout_s=90,

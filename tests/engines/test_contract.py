@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import conf
 from sweeper.engines.base import Counters, Engine, HostFacts, Placement, StreamedResponse
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
-from sweeper.spec import Prompt, ServerConfig, WorkloadSpec
+from sweeper.spec import ServerConfig
+from sweeper.workload_spec import Prompt, WorkloadSpec
 
 CONFIGURED = sorted(path.stem for path in (Path(conf.__file__).parent / "engine").glob("*.yaml"))
 PLACEMENT = Placement(("the-server", "--quiet"), "/models/a model.gguf", 31000, "nonce-7")
@@ -20,7 +21,7 @@ WORKLOAD = WorkloadSpec(
     prompts=(Prompt(id="p", text="hello"),),
     max_tokens=8,
     repeats=1,
-    warmup_requests=0,
+    warmup_max_requests=0,
     temperature=0,
     seed=3,
     request_timeout_s=5,

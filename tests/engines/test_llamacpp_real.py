@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import xllamacpp
 
-from launchers.clock import SystemClock
 from sweeper.benchmark import measure
 from sweeper.engines.llamacpp_flags import NUMBERS, TYPES
 from sweeper.errors import FailureKind, TrialError
+from sweeper.load import load_of
 from sweeper.records import RequestResult
 from sweeper.spec import FlagValue
-from tests.engines.real import ENGINE, Real, reference, workload
+from tests.engines.real import ENGINE, Real, bench, reference, workload
 
 pytestmark = pytest.mark.engine
 
@@ -167,7 +167,11 @@ def test_server_killed_in_the_middle_of_a_request_is_a_crash_with_its_log(real: 
     def measure_until_killed() -> None:
         with real.server() as target:
             threading.Thread(target=kill_when_busy).start()
-            measure(target, workload(max_tokens=900), ENGINE, SystemClock(), lambda *_: None)
+            measure(
+                target,
+                load_of(workload(max_tokens=900)),
+                bench(lambda *_: None),
+            )
 
     pause = threading.Event()
     with pytest.raises(TrialError) as caught:
@@ -181,7 +185,11 @@ def test_server_killed_in_the_middle_of_a_request_is_a_crash_with_its_log(real: 
 def test_stopped_server_leaves_its_port_free(real: Real) -> None:
     results: list[RequestResult] = []
     with real.server() as target:
-        measure(target, workload(max_tokens=2), ENGINE, SystemClock(), lambda r, *_: results.append(r))
+        measure(
+            target,
+            load_of(workload(max_tokens=2)),
+            bench(lambda r, *_: results.append(r)),
+        )
         first = real.trace
     assert first.stop is not None
     assert first.stop.port_free

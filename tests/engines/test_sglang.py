@@ -11,7 +11,8 @@ import pytest
 
 from sweeper.engines.base import HostFacts, Placement
 from sweeper.engines.sglang import BYPASS_STEPS, SGLang
-from sweeper.spec import Prompt, ServerConfig, WorkloadSpec
+from sweeper.spec import ServerConfig
+from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.gpu_host.host import make_host
 
 ENGINE = SGLang()
@@ -82,7 +83,7 @@ def test_what_is_kept_sometimes_or_was_not_seen_often_enough_is_none(
 def test_chat_prompts_are_sent_as_tokens_and_bare_ones_as_text() -> None:
     prompt = Prompt(id="p", text="hello", token_ids=(1, 2))
     chat = WorkloadSpec(
-        name="w", prompts=(prompt,), max_tokens=8, repeats=1, warmup_requests=0, temperature=0, seed=0,
+        name="w", prompts=(prompt,), max_tokens=8, repeats=1, warmup_max_requests=0, temperature=0, seed=0,
         request_timeout_s=5,
     )  # fmt: skip
     body = ENGINE.request(prompt, chat, 8).json

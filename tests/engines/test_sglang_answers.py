@@ -19,7 +19,7 @@ from sweeper.engines.sglang_answers import (
     parse_generate,
     request_body,
 )
-from sweeper.spec import Prompt, WorkloadSpec
+from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.engines import sglang_saved
 from tests.engines.saved import streamed
 
@@ -35,7 +35,7 @@ def workload(*, chat: bool) -> WorkloadSpec:
         prompts=(PROMPT,),
         max_tokens=64,
         repeats=1,
-        warmup_requests=0,
+        warmup_max_requests=0,
         temperature=0.0,
         seed=7,
         request_timeout_s=10.0,

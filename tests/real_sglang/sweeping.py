@@ -40,7 +40,7 @@ name: tiny
 chat: {chat}
 max_tokens: {max_tokens}
 repeats: 1
-warmup_requests: 1
+warmup_max_requests: 12
 temperature: 0
 seed: 0
 request_timeout_s: 120

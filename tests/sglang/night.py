@@ -12,9 +12,10 @@ from launchers.clock import SystemClock
 from sweeper.commands import make_launcher
 from sweeper.config import load
 from sweeper.engines.registry import engine_for
-from sweeper.facts import read_host_facts, rendered
+from sweeper.facts import read_host_facts
 from sweeper.interrupts import Interrupts
 from sweeper.records import LaunchRecord, Proposal, Purpose
+from sweeper.rendering import rendered_loads
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.trial import Rig, run_launch
 from tests.fakes import RecordingView
@@ -94,7 +95,9 @@ class Night:
 
     def set_max_tokens(self, count: int) -> None:
         """How long the answers of later launches are."""
-        self.rig = replace(self.rig, workload=self.rig.workload.model_copy(update={"max_tokens": count}))
+        first, *more = self.rig.loads
+        shorter = replace(first, workload=first.workload.model_copy(update={"max_tokens": count}))
+        self.rig = replace(self.rig, loads=(shorter, *more))
 
     def eagle3(self, limit_s: float | None = None, **flags: FlagValue) -> LaunchRecord:
         """The same with EAGLE-3, three steps in a chain."""
@@ -116,9 +119,9 @@ def night(host: GpuHost, sshd: Sshd, folder: Path, *more: str) -> Iterator[Night
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     with launcher.hold():
         facts = read_host_facts(spec, engine, launcher)
-        workload = rendered(spec, engine, launcher, facts)
+        loads = rendered_loads(spec, engine, launcher, facts)
         view = RecordingView()
-        rig = Rig(spec, engine, launcher, SystemClock(), facts, view, Interrupts(view.notice), workload)
+        rig = Rig(spec, engine, launcher, SystemClock(), facts, view, Interrupts(view.notice), loads)
         try:
             yield Night(host, rig)
         finally:
