@@ -40,6 +40,7 @@ class FailureKind(enum.StrEnum):
     SERVER_HANG = "server_hang"
     SILENT_BYPASS = "silent_bypass"
     WRONG_SERVER = "wrong_server"
+    FAKED = "faked"
     BENCHMARK_FAILED = "benchmark_failed"
     HOST_DIRTY = "host_dirty"
     HOST_LOST = "host_lost"

@@ -76,7 +76,7 @@ def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = No
 class Breaker:
     """Stops the sweep when going on would only burn time.
 
-    That is when the baseline cannot be measured, when `identical_failures` launches in a row were lost to the host
+    That is when the baseline cannot be measured (any more), when `identical_failures` launches in a row were lost to the host
     or to our own tooling, or when twice as many trials in a row failed alike: each of them may be at fault, all of
     them hardly.
     """
@@ -96,7 +96,7 @@ class Breaker:
         self._in_a_row.append(record)
         count = len(self._in_a_row)
         tries = POLICY[failure.kind].max_launches or self._limit
-        if record.purpose is Purpose.BASELINE and count >= min(tries, self._limit):
+        if record.purpose in (Purpose.BASELINE, Purpose.CONTROL) and count >= min(tries, self._limit):
             raise SweepAborted(_report("the baseline cannot be measured", record, count))
         if POLICY[failure.kind].fault is not Fault.CONFIGURATION and count >= self._limit:
             raise SweepAborted(_report(f"{count} launches in a row failed alike", record, count))

@@ -43,6 +43,7 @@ POLICY: Mapping[FailureKind, Policy] = {
     FailureKind.BENCHMARK_FAILED: Policy(Fault.TOOLING, 2, "the benchmark failed twice"),
     FailureKind.INTERRUPTED: Policy(Fault.TOOLING, 5, "specsweep itself died five times during this trial"),
     FailureKind.WRONG_SERVER: Policy(Fault.HOST, None, "another server answered on the port"),
+    FailureKind.FAKED: Policy(Fault.HOST, None, "the server only pretends to accept drafts: nothing was measured"),
     FailureKind.HOST_DIRTY: Policy(Fault.HOST, None, "something that is not ours stands in the way"),
     FailureKind.HOST_LOST: Policy(Fault.HOST, None, "the host did not answer"),
 }

@@ -36,6 +36,11 @@ class Purpose(enum.StrEnum):
     RECHECK = "recheck"
     CONFIRM = "confirm"
 
+    @property
+    def settles(self) -> bool:
+        """Whether the launch settles its trial; any other one adds a measurement to a trial that is settled."""
+        return self in (Purpose.BASELINE, Purpose.SEARCH)
+
 
 class TrialState(enum.StrEnum):
     """Where a trial stands. INFEASIBLE: told to the search as a violated constraint, so that it keeps away."""

@@ -93,13 +93,13 @@ class Study:
 
     def tell(self, proposal: Proposal, record: LaunchRecord) -> None:
         """Follow the policy table: score, infeasible, failed, or put back to be launched again."""
-        if proposal.purpose is not Purpose.CONFIRM:
+        if proposal.purpose.settles:
             trial = next(t for t in self.trials() if t.number == proposal.trial_number)
             self._settle(trial, record)
 
     def release(self, proposal: Proposal) -> None:
         """A launch was abandoned on request: the trial is put back, and nothing is held against it."""
-        if proposal.purpose is not Purpose.CONFIRM:
+        if proposal.purpose.settles:
             self._trial(proposal.trial_number).set_user_attr(_BEGUN, self._begun(proposal.trial_number) - 1)
 
     def trials(self) -> tuple[TrialRecord, ...]:
@@ -181,7 +181,7 @@ class Study:
         """The proposal for a launch of trial `number`; None when that trial has just been settled without one."""
         trial = next(t for t in self.trials() if t.number == number)
         requested, canonical = trial.requested, trial.canonical
-        if step.purpose is not Purpose.CONFIRM:
+        if step.purpose.settles:
             if not trial.key:
                 requested = self._configuration(number)
                 canonical = self._candidates.canonical(requested)
