@@ -30,12 +30,12 @@ from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.rendering import rendered_loads
 from sweeper.result_table import result_table
+from sweeper.rig import Rig
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, StudyPlace, SweepSpec
 from sweeper.storage import StudyStore
 from sweeper.streams import lenient
 from sweeper.study import Study
-from sweeper.trial import Rig
 
 _MAX_SAMPLES = 300
 

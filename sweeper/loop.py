@@ -9,10 +9,11 @@ from sweeper.errors import FailureKind, SweepAborted, SweepInterrupted
 from sweeper.plan import start_limit_s
 from sweeper.policy import POLICY, Fault
 from sweeper.records import LaunchRecord, Proposal, Purpose
+from sweeper.rig import Rig
 from sweeper.spec import LimitsSpec
 from sweeper.study import Study
 from sweeper.tracking import Tracker
-from sweeper.trial import Rig, Save, run_launch
+from sweeper.trial import Save, run_launch
 from sweeper.verdict import Verdict
 
 FINAL_SYNC_S = 60.0
@@ -76,9 +77,9 @@ def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = No
 class Breaker:
     """Stops the sweep when going on would only burn time.
 
-    That is when the baseline cannot be measured (any more), when `identical_failures` launches in a row were lost to the host
-    or to our own tooling, or when twice as many trials in a row failed alike: each of them may be at fault, all of
-    them hardly.
+    That is when the baseline cannot be measured (any more), when `identical_failures` launches in a row were lost
+    to the host or to our own tooling, or when twice as many trials in a row failed alike: each of them may be at
+    fault, all of them hardly.
     """
 
     def __init__(self, limits: LimitsSpec) -> None:

@@ -20,7 +20,7 @@ from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint, require_same
 from sweeper.plan import Progress, Step, next_step, progress
 from sweeper.policy import POLICY, Fault
-from sweeper.records import LaunchRecord, Proposal, Purpose, TrialRecord, TrialState
+from sweeper.records import LaunchRecord, Proposal, TrialRecord, TrialState
 from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted, make_factory
 from sweeper.spec import BudgetSpec, ServerConfig, StudySpec
 from sweeper.storage import StudyStore

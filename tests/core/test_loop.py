@@ -18,9 +18,10 @@ from sweeper.load import load_of
 from sweeper.loop import run_sweep
 from sweeper.objective import ObjectiveSpec, Term
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
+from sweeper.rig import Rig
 from sweeper.spec import BudgetSpec, EngineSpec, LimitsSpec, ModelSpec, StudySpec, SweepSpec, TrackingSpec
 from sweeper.tracking import Tracker
-from sweeper.trial import Rig, Save
+from sweeper.trial import Save
 from sweeper.verdict import VerdictKind
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.core.test_study import SPACE, open_study, record_of, speed

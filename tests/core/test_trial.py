@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from sweeper.errors import FailureKind, TrialError
+from sweeper.launch_record import surprises
 from sweeper.records import LaunchRecord, Measurement, Proposal, Purpose, RequestResult
 from sweeper.spec import FlagValue, ServerConfig
-from sweeper.trial import require_score, run_launch, surprises
+from sweeper.trial import require_score, run_launch
 from tests.core.test_loop import make_rig
 from tests.fakes import EPOCH, RecordingView
 
@@ -37,7 +38,7 @@ def measurement(**metrics: float) -> Measurement:
 def test_a_speculative_server_that_never_drafted_has_no_score(tmp_path: Path) -> None:
     rig = make_rig(tmp_path, RecordingView())
     with pytest.raises(TrialError, match="not one token was drafted in 1 requests") as seen:
-        require_score(proposal(DRAFTING), measurement(output_throughput=90, num_drafted_tokens=0), rig)
+        require_score(proposal(DRAFTING), {"w": measurement(output_throughput=90, num_drafted_tokens=0)}, rig)
     assert seen.value.kind is FailureKind.SILENT_BYPASS
 
 
@@ -46,13 +47,13 @@ def test_a_server_that_drafted_or_was_not_asked_to_has_one(
     tmp_path: Path, flags: dict[str, FlagValue], drafted: int
 ) -> None:
     rig = make_rig(tmp_path, RecordingView())
-    require_score(proposal(flags), measurement(output_throughput=90, num_drafted_tokens=drafted), rig)
+    require_score(proposal(flags), {"w": measurement(output_throughput=90, num_drafted_tokens=drafted)}, rig)
 
 
 def test_a_launch_without_the_objective_is_a_failed_benchmark_not_a_zero(tmp_path: Path) -> None:
     rig = make_rig(tmp_path, RecordingView())
     with pytest.raises(TrialError, match="output_throughput could not be measured") as seen:
-        require_score(proposal({}), measurement(decode_throughput=90), rig)
+        require_score(proposal({}), {"w": measurement(decode_throughput=90)}, rig)
     assert seen.value.kind is FailureKind.BENCHMARK_FAILED
 
 

@@ -16,8 +16,9 @@ from sweeper.facts import read_host_facts
 from sweeper.interrupts import Interrupts
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.rendering import rendered_loads
+from sweeper.rig import Rig
 from sweeper.spec import FlagValue, ServerConfig
-from sweeper.trial import Rig, run_launch
+from sweeper.trial import run_launch
 from tests.fakes import RecordingView
 from tests.gpu_host.host import GpuHost
 from tests.launchers.conftest import unused_port
