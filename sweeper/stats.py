@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,3 +62,19 @@ def spread_pct(values: Sequence[float]) -> float | None:
     if len(values) < 2:
         return None
     return 100 * (max(values) - min(values)) / (sum(values) / len(values))
+
+
+def t_quantile(probability: float, degrees: float) -> float:
+    """The value that a t-distributed number stays below with `probability`; `degrees` of freedom are above 0."""
+    from scipy import stats
+
+    return float(stats.t.ppf(probability, degrees))
+
+
+def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+    """The two-sided interval of the mean of `values`; None for fewer than two of them."""
+    if len(values) < 2:
+        return None
+    mean = statistics.fmean(values)
+    half = t_quantile((1 + confidence) / 2, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean - half, mean + half
