@@ -1,55 +1,117 @@
-"""Measuring a running server: one request after another; what becomes of them is in figures.py."""
+"""Measuring a running server under one workload: warm it up, then send the prompts, pass after pass."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sweeper.client import Bench, Client, OnRequest
-from sweeper.figures import accept_definition, accepted_per_position, group_throughputs, metrics_of
 from sweeper.http import Target
 from sweeper.load import Load
 from sweeper.records import Measurement
 from sweeper.results import WARMUP_REPEAT, Answered, grown
+from sweeper.stopping import Estimate, SoFar, another_pass, hopeless
+from sweeper.summary import Observed, Warmup, measurement_of
+from sweeper.warmup import MAX_TOKENS, MIN_REQUESTS, settled, unsettled_doubt
+from sweeper.workload_spec import Prompt
 
 __all__ = ["WARMUP_REPEAT", "Bench", "OnRequest", "measure"]
 
 
 def measure(target: Target, load: Load, bench: Bench) -> Measurement:
-    """Send the load to the server at `target`: warm-ups, then every prompt of each pass in order.
+    """Send the load to the server at `target`: warm-ups until its speed has settled, then pass after pass.
+
+    How many passes there are, and whether the first one ends early, is decided in stopping.py.
 
     Raises TrialError: SERVER_HANG when a request takes too long, BENCHMARK_FAILED when it is not answered or the
     answer makes no sense.
     """
-    workload, clock, on_request = load.workload, bench.clock, bench.on_request
-    client = Client(target, workload, bench.engine, clock)
-    warmup_prompts = [load.warmup] * min(1, workload.warmup_max_requests)
-    plan = [(prompt, number) for number in range(workload.repeats) for prompt in load.passes[number]]
-    total = len(warmup_prompts) + len(plan)
-    warmups: list[Answered] = []
-    measured: list[Answered] = []
-    began_s = clock.monotonic_s()
-    for prompt in warmup_prompts:
-        warmups.append(client.ask(prompt, WARMUP_REPEAT, workload.max_tokens, began_s))
-        on_request(warmups[-1].result, len(warmups), total)
-    warm_s = clock.monotonic_s()
-    before = client.counters
-    for prompt, repeat in plan:
-        if prompt is load.passes[repeat][0]:
-            client.empty_caches()  # a repeat must not be cheaper than the first pass
-            pass_began_s = clock.monotonic_s()
-        measured.append(client.ask(prompt, repeat, workload.max_tokens, pass_began_s))
-        on_request(measured[-1].result, len(warmups) + len(measured), total)
-    requests = [m.result for m in measured]
-    return Measurement(
-        requests=tuple(requests),
-        warmups=tuple(w.result for w in warmups),
-        metrics={
-            **metrics_of(requests, gaps=[gap for m in measured for gap in m.gaps_ms]),
-            **({"warmup_s": warm_s - began_s} if warmups else {}),
-            "benchmark_s": clock.monotonic_s() - warm_s,
-        },
-        repeat_throughputs=tuple(group_throughputs(requests, lambda r: r.repeat).values()),
-        prompt_throughputs=group_throughputs(requests, lambda r: r.prompt_id),
-        class_throughputs=group_throughputs(requests, lambda r: r.prompt_class),
-        accepted_per_position=accepted_per_position(requests)
-        or grown(before, client.counters).accepted_per_position,
-        accept_definition=accept_definition(requests),
+    run = _Run(target, load, bench)
+    warmup = run.warm_up()
+    began_s, before = bench.clock.monotonic_s(), run.client.counters
+    estimate = None
+    for prompts in run.passes(began_s):
+        estimate = run.send(prompts)
+        if estimate:
+            break
+    seen = Observed(
+        measured=run.measured,
+        duration_s=bench.clock.monotonic_s() - began_s,
+        num_prompts=len(load.workload.prompts),
+        warmup=warmup,
+        growth=grown(before, run.client.counters),
+        doubts=() if estimate else run.missing_passes(),
     )
+    return measurement_of(seen, estimate, bench.objective_metric)
+
+
+class _Run:
+    """One server, one load, and what has been answered so far."""
+
+    def __init__(self, target: Target, load: Load, bench: Bench) -> None:
+        self.client = Client(target, load.workload, bench.engine, bench.clock)
+        self.measured: list[Answered] = []
+        self._load = load
+        self._workload = load.workload
+        self._bench = bench
+        self._warmups: list[Answered] = []
+        self._remembers = bench.engine.remembers(bench.config)
+        self._num_passes = 1 if self._remembers else load.workload.repeats
+
+    def warm_up(self) -> Warmup:
+        """Send the same short request, from empty caches, until the speed has settled or the limit is met."""
+        workload, clock = self._workload, self._bench.clock
+        began_s = clock.monotonic_s()
+        rates: list[float] = []
+        while len(rates) < workload.warmup_max_requests and not settled(rates):
+            if rates and clock.monotonic_s() - began_s >= workload.warmup_max_s:
+                break
+            self.client.empty_caches()
+            max_tokens = min(MAX_TOKENS, workload.max_tokens)
+            self._warmups.append(self.client.ask(self._load.warmup, WARMUP_REPEAT, max_tokens, began_s))
+            rates.append(self._warmups[-1].result.output_throughput)
+            self._tell(self._warmups[-1])
+        return Warmup(tuple(self._warmups), clock.monotonic_s() - began_s, unsettled_doubt(rates))
+
+    def passes(self, began_s: float) -> Iterator[tuple[Prompt, ...]]:
+        """The prompts of each pass that is worth its time. A server that remembers is sent each text once."""
+        for number, prompts in enumerate(self._load.passes):
+            elapsed_s = self._bench.clock.monotonic_s() - began_s
+            if number and (self._remembers or not self._goes_on(elapsed_s)):
+                return
+            self._num_passes = max(self._num_passes, number + 1)
+            yield prompts
+
+    def send(self, prompts: tuple[Prompt, ...]) -> Estimate | None:
+        """One pass, from empty caches on; ended early, with an estimate, when the first one leaves no hope."""
+        bench, number = self._bench, len(self.measured) // len(prompts)
+        self.client.empty_caches()  # a pass must not be cheaper than the one before
+        began_s = bench.clock.monotonic_s()
+        for prompt in prompts:
+            self.measured.append(self.client.ask(prompt, number, self._workload.max_tokens, began_s))
+            self._tell(self.measured[-1])
+            results = [answered.result for answered in self.measured]
+            if number or len(results) == self._num_passes * len(prompts):
+                continue  # nothing would be spared
+            if estimate := hopeless(results, self._workload, bench.reference, bench.objective_metric):
+                return estimate
+        return None
+
+    def missing_passes(self) -> tuple[str, ...]:
+        """Why fewer passes were made than the workload asks for, if so."""
+        made = len(self.measured) // len(self._workload.prompts)
+        if made >= self._workload.repeats:
+            return ()
+        why = self._remembers or f"max_measure_s, {self._workload.max_measure_s:g} s, was over"
+        return (f"{made} instead of {self._workload.repeats} passes: {why}",)
+
+    def _goes_on(self, elapsed_s: float) -> bool:
+        results = [answered.result for answered in self.measured]
+        return another_pass(SoFar(results, elapsed_s), self._workload, self._bench.reference)
+
+    def _tell(self, answered: Answered) -> None:
+        """Report a request: how many are done, and how many there are as far as that is known."""
+        num_warmups = len(self._warmups)
+        if not self.measured:
+            num_warmups = max(num_warmups, min(MIN_REQUESTS, self._workload.warmup_max_requests))
+        total = num_warmups + self._num_passes * len(self._workload.prompts)
+        self._bench.on_request(answered.result, len(self._warmups) + len(self.measured), total)

@@ -64,6 +64,12 @@ def repeat_throughputs(requests: Sequence[RequestResult], walls_s: Sequence[floa
     return tuple(_tokens(group) / wall_s for group, wall_s in zip(groups, walls, strict=True))
 
 
+def tokens_per_step(request: RequestResult) -> float | None:
+    """Output tokens per decode step of one request; None when its accepted drafts are not known."""
+    tokens, accepted = request.num_output_tokens, request.num_accepted_tokens
+    return tokens / (tokens - accepted) if accepted is not None and tokens > accepted else None
+
+
 def percentile_99(values: Sequence[float]) -> float:
     """The 99th percentile of at least one value."""
     return statistics.quantiles(values, n=100, method="inclusive")[-1] if len(values) > 1 else values[0]

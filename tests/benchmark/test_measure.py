@@ -12,7 +12,7 @@ from sweeper.engines.base import HttpRequest
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.errors import FailureKind, TrialError
 from sweeper.http import Target
-from sweeper.load import load_of
+from sweeper.load import WARMUP_ID, load_of
 from sweeper.records import Measurement, RequestResult
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
@@ -67,15 +67,18 @@ def test_prompts_are_sent_in_order_repeat_after_repeat(server: FakeLlama) -> Non
 
 
 def test_warm_ups_are_kept_and_not_counted(server: FakeLlama) -> None:
-    measured = run(server, workload(warmup=3))
-    assert [(r.prompt_id, r.repeat) for r in measured.warmups] == [(p, WARMUP_REPEAT) for p in ("p0", "p1", "p0")]
+    measured = run(server, workload(warmup=2))
+    assert [(r.prompt_id, r.repeat) for r in measured.warmups] == [(WARMUP_ID, WARMUP_REPEAT)] * 2
+    assert measured.metrics["num_warmup_requests"] == 2
     assert measured.metrics["num_requests"] == 4
     assert measured.metrics["num_output_tokens"] == 8
     assert {"warmup_s", "benchmark_s"} <= measured.metrics.keys()
 
 
-def test_without_warm_ups_no_time_is_recorded_for_them(server: FakeLlama) -> None:
-    assert "warmup_s" not in run(server, workload(warmup=0)).metrics
+def test_without_warm_ups_nothing_is_recorded_of_them(server: FakeLlama) -> None:
+    measured = run(server, workload(warmup=0))
+    assert not {"warmup_s", "num_warmup_requests"} & measured.metrics.keys()
+    assert (measured.warmups, measured.doubts) == ((), ())
 
 
 def test_progress_is_told_after_each_request(server: FakeLlama) -> None:
@@ -195,7 +198,7 @@ def test_redirect_is_not_followed(server: FakeLlama) -> None:
 
 def test_failed_warm_up_says_that_it_was_one(server: FakeLlama) -> None:
     server.answers[CHAT] = fake.status(503)
-    assert "prompt 'p0', warm-up" in str(failure(server))
+    assert f"prompt '{WARMUP_ID}', warm-up" in str(failure(server))
 
 
 def test_server_that_is_not_there_is_a_failed_benchmark(server: FakeLlama) -> None:
@@ -283,12 +286,12 @@ class Flushing(LlamaCpp):
         return HttpRequest("POST", "/flush", {})
 
 
-def test_caches_are_emptied_before_each_pass_and_a_busy_server_is_asked_again(server: FakeLlama) -> None:
+def test_caches_are_emptied_before_warm_ups_and_passes_and_a_busy_server_is_asked_again(server: FakeLlama) -> None:
     server.answers["/flush"] = fake.in_turn(fake.status(400), fake.status(200))
     wanted = workload(prompts=2, repeats=2, warmup=1)
     measure(Target(server.url), load_of(wanted), bench(engine=Flushing()))
     spoken = [path for path in server.paths if path != "/metrics"]
-    assert spoken == [CHAT, "/flush", "/flush", CHAT, CHAT, "/flush", CHAT, CHAT]
+    assert spoken == ["/flush", "/flush", CHAT, "/flush", CHAT, CHAT, "/flush", CHAT, CHAT]
 
 
 def test_caches_that_cannot_be_emptied_end_the_launch(server: FakeLlama) -> None:
