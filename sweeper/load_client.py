@@ -1,0 +1,370 @@
+"""Sends many requests at once to a server on the same host, and says what became of each.
+
+host_load.py sends this one file as text to the host, where any Python from 3.8 on runs it (`python -I -S -c TEXT`)
+with nothing but the standard library. The job comes in environment variables, or in a file that is removed at
+once; the answer is one line on stdout. It ends by itself when nobody reads that any more, and at its deadline.
+
+One thread and non-blocking sockets: with a thread per request, each piece of an answer would wait for the
+interpreter lock before its time is taken.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import json
+import os
+import resource
+import select
+import selectors
+import socket
+import sys
+import time
+import zlib
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+JOB = "SPECSWEEP_LOAD"
+"""The variables JOB_0, JOB_1, ... hold the pieces of the job; or JOB_FILE names the file that does."""
+
+TICK_S = 0.25
+RECEIVED_BYTES = 65536
+HEAD_BYTES = 65536
+SHOWN = 300
+UNSENT = {"sent_ms": 0.0, "late_ms": 0.0, "e2e_ms": 0.0, "lines": "", "error": "not sent", "hung": True}
+now_s = time.perf_counter
+
+
+class Failed(Exception):
+    """No usable answer to one request."""
+
+
+class Packer:
+    """Packs the lines of one answer as they arrive; nothing is lost but their exact times (to 1 us).
+
+    Some servers repeat the whole text so far in each line, which makes hundreds of megabytes. So a line is split
+    at its quotation marks, and of each part that differs from the same part of the line before, only what follows
+    their common beginning is kept: `GAP,INDEX,SHARED,LENGTH:REST,INDEX,...;`. A line with another number of parts
+    is kept whole: `GAP=LENGTH:LINE;`. GAP: microseconds since the line before.
+    """
+
+    def __init__(self) -> None:
+        self._old: list[bytes] = []
+        self._at_us = 0
+        self._waiting: list[bytes] = []
+        self._num_waiting = 0
+        # 8 KiB of window: hundreds of these work at a time.
+        self._zip = zlib.compressobj(6, zlib.DEFLATED, 13, 5)
+        self.packed: list[bytes] = []
+
+    def add(self, at_s: float, line: bytes) -> int:
+        """Take one more line; by how many bytes the packed lines grew."""
+        new, at_us = line.split(b'"'), round(at_s * 1e6)
+        record = [b"%d" % (at_us - self._at_us)]
+        if len(new) == len(self._old):
+            for index, part in enumerate(new):
+                if part != self._old[index]:
+                    shared = common_beginning(self._old[index], part)
+                    record.append(b",%d,%d,%d:%s" % (index, shared, len(part) - shared, part[shared:]))
+        else:
+            record.append(b"=%d:%s" % (len(line), line))
+        record.append(b";")
+        self._old, self._at_us = new, at_us
+        self._waiting += record
+        self._num_waiting += sum(map(len, record))
+        return self._pack() if self._num_waiting > 4096 else 0
+
+    def end(self) -> int:
+        """Take no more; by how many bytes the packed lines grew."""
+        grown = self._pack()
+        self.packed.append(self._zip.flush())
+        return grown + len(self.packed[-1])
+
+    def _pack(self) -> int:
+        self.packed.append(self._zip.compress(b"".join(self._waiting)))
+        self._waiting, self._num_waiting = [], 0
+        return len(self.packed[-1])
+
+
+def common_beginning(old: bytes, new: bytes) -> int:
+    """How many bytes both begin with."""
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[low:middle] == new[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class Body:
+    """Takes an HTTP/1.1 answer as it arrives, and gives its body. Raises Failed for what is none."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.is_complete = False
+        self._raw = b""
+        self._is_chunked = False
+        self._left: int | None = None  # of the chunk, or of the whole body; None: until the connection ends
+
+    def feed(self, data: bytes) -> bytes:
+        """What `data` adds to the body."""
+        self._raw += data
+        try:
+            if not self.status and not self._take_head():
+                return b""
+            return self._chunks() if self._is_chunked else self._plain()
+        except ValueError as error:
+            raise Failed(f"the answer is not HTTP/1.1: {self._raw[:SHOWN]!r}") from error
+
+    def end(self) -> None:
+        """The connection has ended."""
+        if self._left is not None or self._is_chunked or not self.status:
+            raise Failed("the server closed the connection before the end of its answer")
+        self.is_complete = True
+
+    def _take_head(self) -> bool:
+        head, found, rest = self._raw.partition(b"\r\n\r\n")
+        if not found:
+            if len(head) > HEAD_BYTES:
+                raise ValueError
+            return False
+        first, *lines = head.lower().split(b"\r\n")
+        fields = {name.strip(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+        version, status, *_ = first.split()
+        if not version.startswith(b"http/1."):
+            raise ValueError
+        self._is_chunked = fields.get(b"transfer-encoding", b"").endswith(b"chunked")
+        length = fields.get(b"content-length")
+        self._left = 0 if self._is_chunked else None if length is None else int(length)
+        self.is_complete = self._left == 0 and not self._is_chunked
+        self.status, self._raw = int(status), rest
+        return True
+
+    def _plain(self) -> bytes:
+        body, self._raw = self._raw, b""
+        if self._left is not None:
+            self._left -= len(body)
+            self.is_complete = self._left <= 0
+        return body
+
+    def _chunks(self) -> bytes:
+        pieces = []
+        while not self.is_complete and self._raw:
+            if self._left:
+                piece, self._raw = self._raw[: self._left], self._raw[self._left :]
+                self._left -= len(piece)
+                pieces.append(piece)
+                continue
+            size, found, rest = self._raw.partition(b"\r\n")
+            if not found and len(size) < SHOWN:
+                break
+            self._raw = rest
+            if size:  # empty: the line end of the chunk before
+                self._left = int(size.partition(b";")[0], 16)
+                self.is_complete = self._left == 0
+                if self._left < 0:
+                    raise ValueError
+        return b"".join(pieces)
+
+
+class Request:
+    """One request and its answer so far. Times count from the moment the connection stands."""
+
+    def __init__(self, index: int, due_s: float, text: bytes) -> None:
+        self.index = index
+        self.due_s = due_s
+        self.unsent = memoryview(text)
+        self.opened_s = now_s()
+        self.sent_s = 0.0
+        self.e2e_s = 0.0
+        self.num_lines = 0
+        self.body = Body()
+        self.packer = Packer()
+        self._num_bytes = 0
+        self._rest = b""
+
+    def take(self, data: bytes, limits: dict[str, int]) -> int:
+        """Keep what has arrived (nothing: the end); by how many bytes its packed lines grew. Raises Failed."""
+        at_s = now_s() - self.sent_s
+        piece = self.body.feed(data)
+        self._rest += piece
+        self._num_bytes += len(piece)
+        if self.body.status not in (0, 200) and (not data or self.body.is_complete or len(self._rest) > SHOWN):
+            raise Failed(f"status {self.body.status}: {self._rest[:SHOWN].decode('utf-8', 'replace')!r}")
+        if not data:
+            self.body.end()
+        if self._num_bytes > limits["stream_bytes"]:
+            raise Failed(f"the answer is longer than {limits['stream_bytes']} bytes")
+        *lines, self._rest = self._rest.split(b"\n") if self.body.status == 200 else [self._rest]
+        if len(self._rest) > limits["line_bytes"]:
+            raise Failed(f"a line of the answer is longer than {limits['line_bytes']} bytes")
+        if self.body.is_complete:
+            self.e2e_s = at_s
+            lines.append(self._rest)
+        grown = 0
+        for line in lines:
+            if line.strip():  # blank ones only part events
+                self.num_lines += 1
+                grown += self.packer.add(at_s, line)
+        return grown + (self.packer.end() if self.body.is_complete else 0)
+
+
+class Load:
+    """All requests of one job, sent as they are due, never more than `concurrency` at once."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self._limits = job["limits"]
+        self.answers: list[dict[str, object]] = [dict(UNSENT) for _ in job["requests"]]
+        self._timeout_s, self._whole_s = job["timeout_s"], job["whole_s"]
+        self._concurrency = job["concurrency"]
+        self._texts = [head_and_body(job["address"], *request) for request in job["requests"]]
+        self._offsets = job["offsets_s"]
+        self._waiting = deque(range(len(self._texts)))
+        self._open: dict[Request, socket.socket] = {}  # oldest first
+        self._selector = selectors.DefaultSelector()
+        host, port = job["address"]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        self._family, self._address = found[0], found[4]
+        self._num_packed = 0
+        self._began_s = now_s()
+
+    def run(self) -> None:
+        """Until every request has its answer or error. Raises SystemExit when nobody waits for them any more."""
+        end_s, look_s = self._began_s + self._whole_s, 0.0
+        while self._waiting or self._open:
+            self._start_due()
+            now = now_s()
+            if now >= look_s:
+                look_s = now + TICK_S
+                self._give_up(now, now > end_s)
+            for key, _ in self._selector.select(self._nap_s(look_s)):
+                try:
+                    self._move(key.data)
+                except Failed as error:
+                    self._end(key.data, str(error))
+                except OSError as error:
+                    self._end(key.data, str(error.strerror or error))
+
+    def _nap_s(self, look_s: float) -> float:
+        wake_s = look_s
+        if self._offsets and self._waiting and len(self._open) < self._concurrency:
+            wake_s = min(wake_s, self._began_s + self._offsets[self._waiting[0]])
+        return max(0.0, wake_s - now_s())
+
+    def _start_due(self) -> None:
+        while self._waiting and len(self._open) < self._concurrency:
+            due_s = self._began_s + self._offsets[self._waiting[0]] if self._offsets else 0.0
+            if due_s > now_s():
+                return
+            index = self._waiting.popleft()
+            request = Request(index, due_s, self._texts[index])
+            connection = socket.socket(self._family, socket.SOCK_STREAM)
+            connection.setblocking(False)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._open[request] = connection
+            code = connection.connect_ex(self._address)
+            self._selector.register(connection, selectors.EVENT_WRITE, request)
+            if code not in (0, errno.EINPROGRESS):
+                self._end(request, os.strerror(code))
+
+    def _move(self, request: Request) -> None:
+        connection = self._open[request]
+        if not request.unsent:
+            with suppress(BlockingIOError):
+                self._num_packed += request.take(connection.recv(RECEIVED_BYTES), self._limits)
+                if self._num_packed > self._limits["packed_bytes"]:
+                    raise SystemExit(f"the answers are more than {self._limits['packed_bytes']} bytes, packed")
+                if request.body.is_complete:
+                    self._end(request)
+            return
+        if not request.sent_s:
+            code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code))
+            request.sent_s = now_s()
+        request.unsent = request.unsent[connection.send(request.unsent) :]
+        if not request.unsent:
+            self._selector.modify(connection, selectors.EVENT_READ, request)
+
+    def _give_up(self, now: float, is_over: bool) -> None:
+        """What takes too long: after a request that hangs, no other is begun."""
+        if nobody_listens():
+            raise SystemExit("nobody waits for the answers any more")
+        for request in [r for r in self._open if is_over or now > r.opened_s + self._timeout_s]:
+            self._end(request, f"no complete answer within {self._timeout_s:g} s", has_hung=True)
+            self._waiting.clear()
+
+    def _end(self, request: Request, error: str = "", has_hung: bool = False) -> None:
+        connection = self._open.pop(request)
+        self._selector.unregister(connection)
+        connection.close()
+        if error:
+            error += f" ({request.num_lines} lines had arrived)"
+        sent_s = request.sent_s or request.opened_s
+        self.answers[request.index] = {
+            "sent_ms": (sent_s - self._began_s) * 1000,
+            "late_ms": (sent_s - request.due_s) * 1000 if self._offsets else 0.0,
+            "e2e_ms": request.e2e_s * 1000,
+            "lines": "" if error else base64.b64encode(b"".join(request.packer.packed)).decode(),
+            "error": error,
+            "hung": has_hung,
+        }
+
+
+def head_and_body(address: list[object], method: str, path: str, body: str) -> bytes:
+    """One HTTP request."""
+    text = body.encode()
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        f"Host: {address[0]}:{address[1]}",
+        "Accept-Encoding: identity",
+        "Connection: close",
+        "Content-Type: application/json",
+        f"Content-Length: {len(text)}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + text
+
+
+def nobody_listens() -> bool:
+    """Whether the other end of stdout is closed: a connection that broke, or a reader that died."""
+    poll = select.poll()
+    poll.register(1, 0)  # that, and an error, are told unasked
+    return bool(poll.poll(0))
+
+
+def read_job() -> dict[str, Any]:
+    """The job; a file that holds it is removed."""
+    path = os.environ.get(f"{JOB}_FILE")
+    if path:
+        file = Path(path).expanduser()
+        text = file.read_bytes()
+        file.unlink()
+    else:
+        names = (f"{JOB}_{number}" for number in range(len(os.environ)))
+        text = "".join(os.environ.get(name, "") for name in names).encode()
+    if not text:
+        raise SystemExit(f"{JOB}_0 is not set: does the command that runs this Python pass its environment on?")
+    return dict(json.loads(zlib.decompress(base64.b64decode(text))))
+
+
+def main() -> None:
+    """Read the job, send its requests, and print the line with the answers."""
+    load = Load(read_job())
+    with suppress(ValueError, OSError):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    cpu_s, wall_s = time.process_time(), now_s()
+    load.run()
+    cpu_s, wall_s = time.process_time() - cpu_s, now_s() - wall_s
+    told = {"exchanges": load.answers, "cpu_s": cpu_s, "wall_s": wall_s}
+    packed = base64.b64encode(zlib.compress(json.dumps(told).encode()))
+    sys.stdout.buffer.write(b"\nspecsweep-load " + packed + b" end\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()
