@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -17,36 +17,98 @@ from sweeper.text import plain
 NARROW = 70
 """Below so many columns the table keeps to what decides."""
 
+_LEFT = "configuration"
+_DECISIVE = 4
+"""So many columns are always shown."""
 
-def result_table(trials: Sequence[TrialRecord], objective: str, width: int = 80) -> Table:
-    """Every trial, fastest first, the baseline in bold; those without a score at the end with the reason."""
-    metric = METRICS[objective]
+_SPACE = 3
+"""Around a column, in characters; the table has one more."""
+
+
+def result_table(trials: Sequence[TrialRecord], objective: str, width: int = 80, asked: str = "") -> Table:
+    """Every trial, fastest first, the baseline in bold; those without a score at the end with the reason.
+
+    `asked`: the objective as it was written. Columns are left out, the last first, where the words of a
+    configuration's name would otherwise not fit.
+    """
     baseline = next((t for t in trials if t.is_baseline), None)
     base_config = baseline.canonical if baseline else ServerConfig()
     base_value = baseline.mean(objective) if baseline else None
-    title = f"{metric.label} in {metric.unit}: {metric.meaning}"
-    table = Table(title=title, title_justify="left", title_style="dim", box=box.SIMPLE_HEAD, padding=(0, 1))
-    headings = ["trial", "configuration", metric.unit, "vs base", "spread", "accept_len", "launches"]
-    shown = len(headings) if width >= NARROW else 4
-    for heading in headings[:shown]:
-        left = heading == "configuration"
+    ordered = sorted(trials, key=lambda t: (-(t.mean(objective) or 0.0), t.number))
+    rows = [_row(trial, objective, base_config, base_value) for trial in ordered]
+    headings = [*(rows[0] if rows else ())]
+    shown = headings[: _fitting(headings, rows, width)]
+    table = Table(
+        title=_title(objective, asked),
+        title_justify="left",
+        title_style="dim",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+    )
+    for heading in shown:
+        left = heading == _LEFT
         table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=not left)
-    for trial in sorted(trials, key=lambda t: -(t.mean(objective) or 0.0)):
-        value = trial.mean(objective)
-        name = "baseline" if trial.is_baseline else difference_text(trial.canonical, base_config)
-        if trial.failure is not None:
-            name = f"{name} [{trial.failure.kind}]"
-        cells = (
-            str(trial.number),
-            Text(plain(name)),
-            metric.format(value) if value is not None else "–",
-            f"{value / base_value:.2f} x" if value is not None and base_value else "–",
-            _cell("repeat_spread_pct", trial, "%"),
-            _cell("accept_length", trial),
-            str(len(trial.measured)),
-        )
-        table.add_row(*cells[:shown], style="bold" if trial.is_baseline else "")
+    for trial, row in zip(ordered, rows, strict=True):
+        table.add_row(*(Text(row[heading]) for heading in shown), style="bold" if trial.is_baseline else "")
+    table.caption, table.caption_justify = _legend(trials, shown), "left"
     return table
+
+
+def _title(objective: str, asked: str) -> str:
+    metric = METRICS[objective]
+    unit = f" in {metric.unit}" if metric.unit else ""
+    return f"{metric.label}{unit}: {metric.meaning}" + (f" ({asked})" if asked not in ("", objective) else "")
+
+
+def _row(
+    trial: TrialRecord, objective: str, base_config: ServerConfig, base_value: float | None
+) -> Mapping[str, str]:
+    """Column to text; the columns are those of every trial."""
+    metric, value = METRICS[objective], trial.mean(objective)
+    about = "≈ " if _is_estimated(trial) else ""
+    name = "baseline" if trial.is_baseline else plain(difference_text(trial.canonical, base_config))
+    marks = [*(["[lossy]"] if _is_lossy(trial) else []), *([f"[{trial.failure.kind}]"] if trial.failure else [])]
+    return {
+        "trial": str(trial.number),
+        _LEFT: " ".join([name, *marks]),
+        metric.unit or metric.label: f"{about}{metric.format(value)}" if value is not None else "–",
+        "vs base": f"{about}{value / base_value:.2f} x" if value is not None and base_value else "–",
+        "spread": _cell("repeat_spread_pct", trial, "%"),
+        "accept_len": _cell("accept_length", trial),
+        "launches": str(len(trial.measured)),
+    }
+
+
+def _fitting(headings: Sequence[str], rows: Sequence[Mapping[str, str]], width: int) -> int:
+    """How many columns are shown: as many as leave room for the longest word of a name."""
+    if width < NARROW:
+        return _DECISIVE
+    word = max((len(word) for row in rows for word in row[_LEFT].split()), default=0)
+    widths = [max(len(heading), *(len(row[heading]) for row in rows)) for heading in headings if heading != _LEFT]
+    for count in range(len(headings), _DECISIVE, -1):
+        if sum(widths[: count - 1]) + max(word, len(_LEFT)) + _SPACE * count + 1 <= width:
+            return count
+    return _DECISIVE
+
+
+def _legend(trials: Sequence[TrialRecord], shown: Sequence[str]) -> str | None:
+    """What the marks in the table mean, for those that are there."""
+    words = []
+    if any(map(_is_estimated, trials)):
+        words.append("≈: estimated, measuring ended early")
+    if any(map(_is_lossy, trials)):
+        words.append("lossy: may write other text than the baseline")
+    if "spread" in shown:
+        words.append("spread: between the passes of a launch")
+    return "; ".join(words) or None
+
+
+def _is_estimated(trial: TrialRecord) -> bool:
+    return any(launch.estimated for launch in trial.measured)
+
+
+def _is_lossy(trial: TrialRecord) -> bool:
+    return any(launch.lossy for launch in trial.launches)
 
 
 def _cell(metric: str, trial: TrialRecord, unit: str = "") -> str:

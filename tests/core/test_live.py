@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from sweeper.errors import FailureKind
 from sweeper.live import PlainView, RichView
 from sweeper.plan import Progress, progress
-from sweeper.records import Proposal, Purpose, RequestResult, TrialRecord, TrialState
-from sweeper.result_table import result_table
+from sweeper.records import Proposal, Purpose, RequestResult, TrialRecord, TrialState, WorkloadResult
 from sweeper.spec import BudgetSpec, ServerConfig
+from sweeper.tally import AGAIN, standing
 from tests.fakes import EPOCH, FakeClock, launch, trial
 
 OBJECTIVE = "output_throughput"
@@ -46,6 +48,20 @@ def console(file: io.StringIO, width: int = 90) -> Console:
     return Console(file=file, width=width, force_terminal=True, color_system=None, legacy_windows=False)
 
 
+def shown(view: RichView, width: int = 90) -> str:
+    screen = io.StringIO()
+    console(screen, width).print(view.screen())
+    return screen.getvalue()
+
+
+def ended(**changes: object) -> str:
+    """The line with which a launch of trial 1 ends."""
+    out = io.StringIO()
+    view = PlainView(console(out, 200), FakeClock(), OBJECTIVE)
+    view.launch_ended(launch(31, trial=1).model_copy(update=changes), state(TRIALS[:1]))
+    return out.getvalue()
+
+
 def test_plain_lines_say_what_is_measured_how_it_ended_and_what_is_best() -> None:
     out = io.StringIO()
     view = PlainView(console(out, 200), FakeClock(), OBJECTIVE)
@@ -69,14 +85,13 @@ def test_the_screen_shows_phase_rate_best_and_eta() -> None:
     view = RichView(console(out), FakeClock(), OBJECTIVE)
     view.sweep_started("night", state(TRIALS[:2]), ServerConfig())
     view.launch_started(proposal(2, spec_type="ngram-simple", spec_n=4), state(TRIALS[:2]))
-    view.phase("benchmark")
+    view.phase("measuring busy")
     view.request_done(request(-1, tokens=1), 1, 3)
+    assert "measuring busy, warm-up request 1, 0 s" in shown(view)
     view.request_done(request(0), 2, 3)
-    screen = io.StringIO()
-    console(screen).print(view.screen())
-    text = screen.getvalue()
+    text = shown(view)
     assert "ngram-simple n4" in text
-    assert "benchmark, request 2 of 3, 50.0 tok/s so far" in text
+    assert "measuring busy, request 1 of 2, 50.0 tok/s so far" in text
     assert "trial 1: 60.0 tok/s (1.20 x), baseline 50.0 tok/s" in text
     assert "2 of 4 trials done, about" in text
 
@@ -92,13 +107,70 @@ def test_text_from_a_server_is_never_taken_as_markup() -> None:
     assert "\x1b[31m" not in out.getvalue()
 
 
-def test_the_table_ranks_and_marks_what_has_no_score() -> None:
-    out = io.StringIO()
-    console(out, 80).print(result_table(TRIALS, OBJECTIVE))
-    lines = out.getvalue().splitlines()
-    order = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0].isdigit()]
-    assert order == ["1", "0", "2"]
-    assert "1.20 x" in out.getvalue()
-    assert "ngram-simple n9" in out.getvalue()
-    assert "[out_of_memory]" in out.getvalue()
-    assert max(map(len, lines)) <= 80
+def test_each_workload_counts_its_own_requests() -> None:
+    view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
+    view.launch_started(proposal(1), state(TRIALS[:1]))
+    view.launch_ended(launch(60, trial=1), state(TRIALS[:1]))
+    view.launch_started(proposal(1), state(TRIALS[:1]))
+    view.phase("measuring chat")
+    view.request_done(request(0), 1, 1)
+    view.phase("measuring busy")
+    assert "measuring busy, 0 s" in shown(view)
+    view.request_done(request(0, tokens=80), 1, 7)
+    assert "request 1 of 7, 80.0 tok/s so far" in shown(view)
+
+
+def test_requests_that_overlap_share_their_time() -> None:
+    view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
+    view.sweep_started("night", state(TRIALS[:1]), ServerConfig())
+    view.launch_started(proposal(1), state(TRIALS[:1]))
+    for done in range(1, 5):
+        view.request_done(request(0), done, 4)
+    assert "request 4 of 4, 200.0 tok/s so far" in shown(view)
+
+
+def test_more_requests_than_were_announced_are_no_nonsense() -> None:
+    view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
+    view.sweep_started("night", state(TRIALS[:1]), ServerConfig())
+    view.launch_started(proposal(1), state(TRIALS[:1]))
+    view.request_done(request(0), 6, 5)
+    assert "request 6 of 6" in shown(view)
+
+
+@pytest.mark.parametrize("purpose", [Purpose.CONTROL, Purpose.RECHECK, Purpose.CONFIRM])
+def test_a_launch_that_is_made_again_says_why(purpose: Purpose) -> None:
+    view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
+    view.sweep_started("night", state(TRIALS[:2]), ServerConfig())
+    view.launch_started(proposal(1, spec_n=3).model_copy(update={"purpose": purpose}), state(TRIALS[:2]))
+    assert f"trial 1, {purpose.value}: n3" in shown(view)
+    assert AGAIN[purpose] in " ".join(shown(view).split())
+
+
+def test_an_early_stop_is_said_in_words_and_its_number_is_marked() -> None:
+    why = "stopped after 2 of 5 prompts: 38 % (95 % interval 33 to 43 %) slower than trial 4; estimated from these"
+    line = ended(estimated=why)
+    assert "≈ 31.0 tok/s, ≈ 0.62 x baseline, stopped after 2 of 5 prompts: 38 % (95 % interval" in line
+    assert "estimated from these" not in line
+    assert "stopped early: 38 % slower" in ended(estimated="38 % slower")
+
+
+def test_doubts_are_counted_over_all_workloads() -> None:
+    others = {"busy": WorkloadResult(doubts=("c",))}
+    assert "31.0 tok/s, 0.62 x baseline, 3 doubts" in ended(doubts=("a", "b"), others=others)
+    view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
+    for doubts in ((), ("a",), ("b",)):
+        view.launch_ended(launch(50).model_copy(update={"doubts": doubts}), state(TRIALS))
+    assert "doubts  in 2 launches; the report says which" in shown(view)
+
+
+def test_what_is_left_shrinks_while_a_launch_runs_and_never_below_the_others() -> None:
+    now = replace(state(TRIALS), launches_left=3, mean_launch_s=600.0)
+    assert standing(now) == "3 of 4 trials done, about 30 min to go"
+    assert standing(now, 300) == "3 of 4 trials done, about 25 min to go"
+    assert standing(now, 3000) == "3 of 4 trials done, about 20 min to go"
+
+
+def test_after_the_search_launches_are_counted() -> None:
+    now = replace(state(TRIALS), trials_done=4, launches_left=6, mean_launch_s=600.0)
+    assert standing(now) == "all 4 trials done, 6 launches again, about 1 h 00 min to go"
+    assert standing(replace(now, launches_left=0, mean_launch_s=None)) == "all 4 trials done"

@@ -1,0 +1,78 @@
+"""The table at the end: in order, marked, and without broken words."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from sweeper.errors import FailureKind
+from sweeper.records import TrialRecord, TrialState
+from sweeper.result_table import result_table
+from tests.fakes import trial
+
+OBJECTIVE = "output_throughput"
+TRIALS = (
+    trial(0, [50]),
+    trial(1, [60], spec_type="ngram-simple", spec_n=3),
+    trial(2, state=TrialState.INFEASIBLE, failure=FailureKind.OUT_OF_MEMORY, spec_type="ngram-simple", spec_n=9),
+)
+
+
+def printed(*trials: TrialRecord, width: int = 80, objective: str = OBJECTIVE, asked: str = "") -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False)
+    console.print(result_table(trials, objective, width, asked))
+    return out.getvalue()
+
+
+def marked(of: TrialRecord, **changes: object) -> TrialRecord:
+    launches = tuple(launch.model_copy(update=changes) for launch in of.launches)
+    return of.model_copy(update={"launches": launches})
+
+
+def test_it_ranks_and_marks_what_has_no_score() -> None:
+    text = printed(*TRIALS)
+    lines = text.splitlines()
+    order = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0].isdigit()]
+    assert order == ["1", "0", "2"]
+    assert "1.20 x" in text
+    assert "ngram-simple n9" in text
+    assert "[out_of_memory]" in text
+    assert max(map(len, lines)) <= 80
+
+
+def test_equals_stay_in_the_order_of_their_numbers() -> None:
+    equals = [trial(number, [50.0], spec_n=number) for number in (4, 1, 3)]
+    order = [line.split()[0] for line in printed(*equals).splitlines() if line.split()[:1]]
+    assert [word for word in order if word.isdigit()] == ["1", "3", "4"]
+
+
+def test_estimates_and_lossy_configurations_are_marked_and_explained() -> None:
+    text = printed(TRIALS[0], marked(TRIALS[1], estimated="stopped", lossy=("kv_cache_dtype fp8: rounds",)))
+    assert "≈ 60.0" in text
+    assert "≈ 1.20 x" in text
+    assert "[lossy]" in text
+    words = " ".join(text.split())
+    assert "≈: estimated, measuring ended early" in words
+    assert "lossy: may write other text than the baseline" in words
+    assert "≈" not in printed(*TRIALS)
+    assert "lossy" not in printed(*TRIALS)
+
+
+def test_a_combined_objective_is_spelt_out() -> None:
+    scored = marked(trial(0, [50]), metrics={"score": 81.234})
+    text = printed(scored, objective="score", asked="output_throughput x 2, busy.request_throughput x 1")
+    assert "output_throughput x 2, busy.request_throughput x 1" in " ".join(text.split())
+    assert "81.23" in text
+    assert "score" in text.splitlines()[1] + text.splitlines()[3]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+def test_no_word_of_a_name_is_broken_where_it_fits(width: int) -> None:
+    word = "x" * (width - 32)
+    text = printed(TRIALS[0], trial(1, [1234.5], mode=word), TRIALS[2], width=width)
+    assert word in text
+    assert "[out_of_memory]" in text or width < 60
+    assert max(map(len, text.splitlines())) <= width
