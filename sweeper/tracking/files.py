@@ -20,6 +20,7 @@ TABLE_NAME = "requests.json"
 TABLE_TAG = json.dumps([{"path": TABLE_NAME, "type": "table"}])
 _FIRST_COLUMNS = (
     "launch",
+    "workload",
     "repeat",
     "prompt_id",
     "prompt_class",
@@ -27,14 +28,15 @@ _FIRST_COLUMNS = (
     "e2e_latency_ms",
     "ttft_ms",
 )
-_REQUESTS = re.compile(r"launch-(\d+)-requests\.jsonl")
+_REQUESTS = re.compile(r"launch-(\d+)-requests(?:-(.+))?\.jsonl")
 
 
 def run_files(trial: TrialRecord, read: ArtifactReader) -> dict[str, bytes]:
     """The files of a trial's run by name. An artifact that `read` does not know is left out.
 
-    Requests become one table, `requests.json`, in the form that MLflow's page shows best (a CSV has no headers
-    there). Everything else is text: made valid UTF-8, without the trial's secrets, and of a very long one the end.
+    Requests of all launches and workloads (the first one has no name there) become one table, `requests.json`, in
+    the form that MLflow's page shows best (a CSV has no headers there). Everything else is text: made valid UTF-8,
+    without the trial's secrets, and of a very long one the end.
     """
     hide = secrets_of([trial]).hide
     texts = {"command.txt": command_lines(trial), "record.json": trial.model_dump_json(indent=2)}
@@ -45,7 +47,8 @@ def run_files(trial: TrialRecord, read: ArtifactReader) -> dict[str, bytes]:
         except KeyError:
             continue
         if match := _REQUESTS.fullmatch(name):
-            rows.extend({"launch": int(match[1]), **row} for row in _json_lines(text))
+            place = {"launch": int(match[1]), "workload": match[2] or ""}
+            rows.extend({**place, **row} for row in _json_lines(text))
         else:
             texts[PurePosixPath(name).name or "unnamed"] = text
     if rows:

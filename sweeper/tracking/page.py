@@ -14,7 +14,7 @@ from typing import Any
 
 from sweeper.metrics import METRICS
 from sweeper.spec import digest
-from sweeper.tracking.view import TAG_FAILURE, TAG_STATE, RunView, cut
+from sweeper.tracking.view import TAG_DOUBTS, TAG_ESTIMATED, TAG_FAILURE, TAG_LOSSY, TAG_STATE, RunView, cut
 
 VIEW_KEY = "specsweep"
 TAG_VIEW = f"mlflow.sharedViewState.{VIEW_KEY}"
@@ -22,6 +22,8 @@ TAG_VERDICT = "specsweep.verdict"
 TAG_PAGE = "specsweep.page"
 MAX_PARAM_COLUMNS = 8
 _METRIC_COLUMNS = ("speedup", "accept_len", "ttft_ms", "tpot_ms", "start_s")
+_WORKLOAD_METRIC = ".output_throughput"
+_NOTES = (TAG_ESTIMATED, TAG_DOUBTS, TAG_LOSSY)
 _RUN_NAME = "attributes.`Run Name`"
 _SECTION = "specsweep"
 
@@ -35,7 +37,7 @@ def page_tags(
     objective: str, facts: Mapping[str, str], verdict: str | None, views: Sequence[RunView]
 ) -> dict[str, str]:
     """The experiment's tags. `specsweep.page` comes last and holds their digest: written means all are."""
-    state = saved_state(objective, searched_params(views))
+    state = saved_state(objective, searched_params(views), further_columns(views))
     packed = base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
     shared = {"name": "specsweep: best first", "createdAt": 0, "updatedAt": 0, "state": f"deflate;{packed}"}
     tags = {
@@ -68,11 +70,19 @@ def searched_params(views: Sequence[RunView]) -> list[str]:
     return varied[:MAX_PARAM_COLUMNS]
 
 
-def saved_state(objective: str, params: Sequence[str]) -> dict[str, Any]:
+def further_columns(views: Sequence[RunView]) -> list[str]:
+    """Columns that not every sweep needs: the throughput under further workloads, and notes on the numbers."""
+    points = (point.name for view in views for point in view.points if point.name.endswith(_WORKLOAD_METRIC))
+    notes = [name for name in _NOTES if any(name in view.tags for view in views)]
+    return [*(f"metrics.`{name}`" for name in dict.fromkeys(points)), *(f"tags.`{name}`" for name in notes)]
+
+
+def saved_state(objective: str, params: Sequence[str], further: Sequence[str] = ()) -> dict[str, Any]:
     """The state of MLflow's run list: the columns that matter, best first, and three charts."""
     metrics = [objective, *(name for name in _METRIC_COLUMNS if name != objective)]
     columns = [
         *(f"metrics.`{name}`" for name in metrics),
+        *further,
         *(f"tags.`{name}`" for name in (TAG_STATE, TAG_FAILURE)),
         *(f"params.`{name}`" for name in params),
     ]

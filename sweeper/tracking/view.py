@@ -1,20 +1,19 @@
-"""What a trial looks like in MLflow: its run's name, tags, parameters and metrics. Pure data and functions."""
+"""What a trial looks like in MLflow: its run's name, tags and parameters. Pure data and functions."""
 
 from __future__ import annotations
 
-import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
 from sweeper.secrets import Secrets, secrets_of
 from sweeper.spec import ServerConfig, digest
 from sweeper.tracking.files import TABLE_TAG, ArtifactReader, has_table, run_files
+from sweeper.tracking.points import Point, foreign_metrics, milliseconds, run_points
 
-LAYOUT = 1
+LAYOUT = 2
 """Part of every digest: raise it when this file changes what a run holds, and old runs are brought up to date."""
 
 TAG_STUDY = "specsweep.study"
@@ -25,22 +24,15 @@ TAG_PURPOSE = "specsweep.purpose"
 TAG_KEY = "specsweep.key"
 TAG_FAILURE = "specsweep.failure"
 TAG_WHY = "specsweep.why"
+TAG_ESTIMATED = "specsweep.estimated"
+TAG_DOUBTS = "specsweep.doubts"
+TAG_LOSSY = "specsweep.lossy"
 TAG_NOTE = "mlflow.note.content"
 FAILURE_TAGS = (TAG_FAILURE, TAG_WHY, TAG_NOTE)
 
-REPEAT_SERIES = "repeat_output_throughput"
 MAX_VALUE_LENGTH = 500
 MAX_NAME_LENGTH = 120
-
-
-@dataclass(frozen=True)
-class Point:
-    """One metric value as MLflow stores it. Equal points are stored once, so that a replay adds nothing."""
-
-    name: str
-    value: float
-    timestamp_ms: int
-    step: int = 0
+MAX_TAG_LENGTH = 4000
 
 
 @dataclass(frozen=True)
@@ -71,12 +63,8 @@ class RunView:
 
         What a user added under other names is no contradiction.
         """
-        ours = {point.name for point in self.points}
-        theirs = {name for name in metrics if name in _METRIC_NAMES} - ours
-        return bool(theirs) or any(self.params.get(name, value) != value for name, value in params.items())
-
-
-_METRIC_NAMES = {*METRICS, *(metric.mlflow_alias for metric in METRICS.values()), REPEAT_SERIES} - {""}
+        strange = foreign_metrics(metrics, self.points)
+        return bool(strange) or any(self.params.get(name, value) != value for name, value in params.items())
 
 
 def owner_tags(study: str, identity: str) -> dict[str, str]:
@@ -93,14 +81,14 @@ def run_view(
     tags = run_tags(owner, trial)
     params = run_params(trial.canonical, secrets)
     points = run_points(trial, baseline, objective)
-    times = (_ms(launches[0].started_at), _ms(launches[-1].ended_at)) if launches else (None, None)
+    start, end = (launches[0].started_at, launches[-1].ended_at) if launches else (None, None)
     files_digest = digest([LAYOUT, trial.model_dump(mode="json")])[:16]
     content = [LAYOUT, files_digest, tags, params, [vars(point) for point in points]]
     return RunView(
         trial=trial,
         name=run_name(trial, baseline),
-        start_ms=times[0],
-        end_ms=times[1],
+        start_ms=milliseconds(start) if start else None,
+        end_ms=milliseconds(end) if end else None,
         status="FINISHED" if trial.state is TrialState.COMPLETE else "FAILED",
         tags=tags,
         params=params,
@@ -119,7 +107,10 @@ def run_name(trial: TrialRecord, baseline: TrialRecord | None) -> str:
 
 
 def run_tags(owner: Mapping[str, str], trial: TrialRecord) -> dict[str, str]:
-    """Who the run is, how it ended and, if it failed, why (the evidence in the run's description)."""
+    """Who the run is, how it ended, what is to be known of its numbers and, if it failed, why.
+
+    The evidence of a failure is in the run's description.
+    """
     secrets = secrets_of([trial])
     purposes: Sequence[Purpose] = list(dict.fromkeys(launch.purpose for launch in trial.launches))
     tags = {
@@ -128,6 +119,9 @@ def run_tags(owner: Mapping[str, str], trial: TrialRecord) -> dict[str, str]:
         TAG_STATE: trial.state.value,
         TAG_PURPOSE: ", ".join(purpose.value for purpose in purposes),
         TAG_KEY: trial.key,
+        TAG_ESTIMATED: _joined(launch.estimated for launch in trial.measured),
+        TAG_DOUBTS: _joined(text for launch in trial.measured for text in _doubts(launch)),
+        TAG_LOSSY: secrets.hide(_joined(text for launch in trial.launches for text in launch.lossy)),
         "mlflow.source.name": "specsweep",
         "mlflow.loggedArtifacts": TABLE_TAG if has_table(trial) else "",
     }
@@ -137,6 +131,18 @@ def run_tags(owner: Mapping[str, str], trial: TrialRecord) -> dict[str, str]:
         tags[TAG_WHY] = cut(secrets.hide(failure.message), MAX_VALUE_LENGTH)
         tags[TAG_NOTE] = cut(f"**{failure.kind.value}**: {tags[TAG_WHY]}\n\n{_code_block(evidence)}", 5000)
     return {name: value for name, value in tags.items() if value}
+
+
+def _doubts(launch: LaunchRecord) -> Iterator[str]:
+    """Why to look twice at a launch; a further workload's doubts under its name."""
+    yield from launch.doubts
+    for workload, result in launch.others.items():
+        yield from (f"{workload}: {text}" for text in result.doubts)
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """The distinct texts, one per line, as far as a tag holds them."""
+    return cut("\n".join(dict.fromkeys(text for text in texts if text)), MAX_TAG_LENGTH)
 
 
 def _code_block(text: str) -> str:
@@ -164,62 +170,6 @@ def legal_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")[:200] or "_"
 
 
-def run_points(trial: TrialRecord, baseline: TrialRecord | None, objective: str) -> tuple[Point, ...]:
-    """Means over the measured launches as single-step metrics, and the repeats as a series of another name.
-
-    A trial that is not complete has the times of its phases and nothing that could be ranked. The times
-    are those of the records, so that a replay stores nothing twice; of two values under one name and step MLflow
-    shows the one with the later time, which is that of the newest launch.
-    """
-    launches = trial.measured or trial.launches
-    if not launches:
-        return ()
-    at_ms = _ms(launches[-1].ended_at)
-    means = _phase_means(launches)
-    if trial.state is TrialState.COMPLETE:
-        means |= {name: mean for name in METRICS if (mean := trial.mean(name)) is not None}
-    points = [_point(name, value, at_ms) for name, value in sorted(means.items())]
-    alias = [
-        Point(METRICS[point.name].mlflow_alias, point.value, at_ms)
-        for point in points
-        if METRICS[point.name].mlflow_alias
-    ]
-    speedup = _speedup(means.get(objective), at_ms, baseline, objective)
-    return (*points, *alias, *speedup, *_repeats(trial))
-
-
-def _phase_means(launches: Sequence[LaunchRecord]) -> dict[str, float]:
-    durations: dict[str, list[float]] = {}
-    for phase in (phase for launch in launches for phase in launch.phases):
-        durations.setdefault(f"{phase.name}_s", []).append(phase.duration_s)
-    return {name: sum(values) / len(values) for name, values in durations.items() if name in METRICS}
-
-
-def _speedup(value: float | None, at_ms: int, baseline: TrialRecord | None, objective: str) -> tuple[Point, ...]:
-    base = baseline.mean(objective) if baseline else None
-    if value is None or not baseline or not base:
-        return ()
-    return (_point("speedup", value / base, max(at_ms, _ms(baseline.measured[-1].ended_at))),)
-
-
-def _repeats(trial: TrialRecord) -> list[Point]:
-    if trial.state is not TrialState.COMPLETE:
-        return []
-    repeats = [(launch, value) for launch in trial.measured for value in launch.repeat_throughputs]
-    return [
-        Point(REPEAT_SERIES, round(value, 2), _ms(launch.ended_at), step)
-        for step, (launch, value) in enumerate(repeats, start=1)
-    ]
-
-
-def _point(name: str, value: float, at_ms: int) -> Point:
-    return Point(name, round(value, METRICS[name].digits + 1), at_ms)
-
-
 def cut(text: str, length: int) -> str:
     """`text`, at most `length` characters long; an ellipsis shows that something is missing."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _ms(moment: datetime.datetime) -> int:
-    return round(moment.timestamp() * 1000)

@@ -48,6 +48,14 @@ def test_requests_of_all_launches_become_one_table_without_empty_columns() -> No
     assert len(table["data"]) == 12
 
 
+def test_requests_of_a_further_workload_bear_its_name() -> None:
+    raw = b'{"repeat": 0}\n'
+    named = {"launch-0-requests.jsonl": raw, "launch-0-requests-very busy.jsonl": raw}
+    table = json.loads(files(trial(1, spec_config(1)), named)["requests.json"])
+    assert table["columns"][:2] == ["launch", "workload"]
+    assert sorted(row[:2] for row in table["data"]) == [[0, ""], [0, "very busy"]]
+
+
 def test_broken_lines_of_requests_are_left_out() -> None:
     made = files(trial(1, spec_config(1)), {"launch-0-requests.jsonl": b'{"repeat": 0}\n{"rep\n\xff\n[1]\n7\n'})
     assert json.loads(made["requests.json"]) == {"columns": ["launch", "repeat"], "data": [[0, 0]]}

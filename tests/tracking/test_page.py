@@ -7,19 +7,21 @@ import json
 import zlib
 from typing import Any
 
+from sweeper.records import WorkloadResult
 from sweeper.tracking.page import (
     MAX_PARAM_COLUMNS,
     TAG_PAGE,
     TAG_VERDICT,
     TAG_VIEW,
     description,
+    further_columns,
     page_tags,
     saved_state,
     searched_params,
     view_fragment,
 )
 from sweeper.tracking.view import RunView, run_view
-from tests.tracking.studies import config, make_study, trial
+from tests.tracking.studies import config, launch, make_study, trial
 
 
 def views(count: int) -> list[RunView]:
@@ -54,6 +56,17 @@ def test_only_parameters_that_differ_become_columns_and_not_too_many() -> None:
     wide = config({f"flag_{number}": number for number in range(20)})
     both = [run_view({}, record, None, "ttft_ms") for record in (trial(0, config({})), trial(1, wide))]
     assert len(searched_params(both)) == MAX_PARAM_COLUMNS
+
+
+def test_further_workloads_and_notes_become_columns_where_there_are_any() -> None:
+    settings = config({"spec_type": "ngram-mod"})
+    busy = {"busy": WorkloadResult(metrics={"output_throughput": 300.0, "ttft_ms": 9.0})}
+    noted = trial(1, settings, launches=(launch(1, settings, others=busy, doubts=("cold",)),))
+    both = [run_view({}, record, None, "output_throughput") for record in (trial(0, config({})), noted)]
+    assert further_columns(both) == ["metrics.`busy.output_throughput`", "tags.`specsweep.doubts`"]
+    assert further_columns(both[:1]) == []
+    state = unpacked(page_tags("output_throughput", {}, None, both))
+    assert "metrics.`busy.output_throughput`" in state["columnOrder"]
 
 
 def test_the_page_digest_is_written_last_and_follows_the_content() -> None:

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.metrics import METRICS
-from sweeper.records import TrialRecord, TrialState
+from sweeper.records import TrialRecord, TrialState, WorkloadResult
 from sweeper.secrets import Secrets
 from sweeper.spec import FlagValue, ServerConfig
+from sweeper.tracking.points import run_points
 from sweeper.tracking.view import (
     MAX_VALUE_LENGTH,
     RunView,
@@ -18,7 +19,6 @@ from sweeper.tracking.view import (
     owner_tags,
     run_name,
     run_params,
-    run_points,
     run_tags,
     run_view,
 )
@@ -166,6 +166,35 @@ def test_every_metric_of_the_table_is_shown_under_its_name() -> None:
     assert set(METRICS) <= set(metrics_of(record))
 
 
+def test_a_further_workloads_metrics_are_means_under_its_name() -> None:
+    settings = spec_config(1)
+    results = [WorkloadResult(metrics={"output_throughput": value}) for value in (310.0, 330.0)]
+    launches = tuple(launch(1, settings, n, others={"busy": result}) for n, result in enumerate(results))
+    shown = metrics_of(trial(1, settings, launches=launches))
+    assert (shown["busy.output_throughput"], shown["output_throughput"]) == (320.0, 84.5)
+    assert not [
+        name for name in metrics_of(trial(1, settings, TrialState.FAILED, launches=launches)) if "." in name
+    ]
+
+
+def test_tags_note_what_is_to_be_known_of_the_numbers() -> None:
+    settings = config({"kv_cache_dtype": "fp8", "api_key": "hunter22"})
+    busy = WorkloadResult(doubts=("lag 80 ms",))
+    first = launch(1, settings, estimated="stopped after 1 of 5 prompts", lossy=("kv_cache_dtype fp8 hunter22",))
+    second = launch(1, settings, 1, doubts=("still warming up",), others={"busy": busy})
+    tags = run_tags(OWNER, trial(1, settings, launches=(first, second)))
+    assert tags["specsweep.estimated"] == "stopped after 1 of 5 prompts"
+    assert tags["specsweep.doubts"] == "still warming up\nbusy: lag 80 ms"
+    assert tags["specsweep.lossy"] == "kv_cache_dtype fp8 ***"
+    assert tags["specsweep.purpose"] == "search, confirm"
+    assert "specsweep.doubts" not in run_tags(OWNER, BASELINE)
+
+
+def test_very_many_doubts_fit_into_a_tag() -> None:
+    doubtful = launch(1, spec_config(1), doubts=tuple(f"doubt {n} {'x' * 100}" for n in range(100)))
+    assert len(run_tags(OWNER, trial(1, spec_config(1), launches=(doubtful,)))["specsweep.doubts"]) == 4000
+
+
 def test_tags_say_who_how_and_why() -> None:
     tags = run_tags(OWNER, failed_trial(3, spec_config(3)))
     assert (tags["specsweep.study"], tags["specsweep.study_id"]) == ("night", "a1b2c3")
@@ -192,3 +221,7 @@ def test_a_run_with_another_parameter_or_a_score_too_many_contradicts() -> None:
     assert not complete.contradicts({"a_users_own": "1"}, {})
     assert complete.contradicts({"spec_type": "other"}, {})
     assert failed.contradicts({}, {"accept_len": 2.0})
+    busy = {"busy": WorkloadResult(metrics={"output_throughput": 2.0})}
+    more = view(trial(1, spec_config(1), launches=(launch(1, spec_config(1), others=busy),)))
+    assert more.contradicts({}, {"busy.ttft_ms": 1.0})
+    assert not more.contradicts({}, {"busy.output_throughput": 2.0, "my_eval.score": 1.0})
