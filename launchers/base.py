@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from launchers.gpu_sample import GpuSample
 from launchers.gpus import GpuReading
 
 
@@ -103,6 +104,17 @@ class Shell(Protocol):
 
     def num_breaks(self) -> int:
         """How often the way to the host has broken so far; always 0 on this machine."""
+
+
+class GpuSource(Protocol):
+    """Where a server's GPUs can be looked at while it works."""
+
+    def gpu_sample(self, handle: ServerHandle) -> GpuSample | None:
+        """One look at the watched GPUs; None where there is no nvidia-smi. Bounded in time; raises HostLost.
+
+        It may be called from another thread than the rest, by one at a time. What nvidia-smi does not tell is
+        None in the sample, and why it failed is told there.
+        """
 
 
 class Launcher(Protocol):

@@ -135,24 +135,30 @@ def read_gpus(text: str, watched: tuple[int, ...] = ()) -> GpuLook:
     Anything that nvidia-smi says besides rows is a problem, unless all of the `watched` GPUs could be read all the
     same: a broken GPU that is not watched does no harm.
     """
-    said: dict[str, list[str]] = {"gpu": [], "app": [], "code": [], "pid": []}
-    for line in text.split("\n"):
-        word, _, rest = line.partition(" ")
-        if word not in said:
-            raise HostLost(f"the answer about GPUs makes no sense: {line[:200]!r}")
-        said[word].append(rest)
+    said = split_answer(text)
     codes = dict(line.split(" ", 1) for line in said["code"] if " " in line)
     gpus, skipped, strange = _read_gpu_rows(said["gpu"], watched)
     missing = sorted(set(watched) - {gpu.index for gpu in gpus} - skipped)
     strange += tuple(f"GPU {index} is not listed" for index in missing)
-    processes, odd = _read_process_rows(said["app"])
+    processes, odd = read_process_rows(said["app"])
     problems = _trouble(codes.get("gpu", ""), said["gpu"], strange, watched)
     problems = problems or _trouble(codes.get("app", ""), said["app"], odd, watched)
     if not problems and not gpus and not skipped:
         problems = ("it lists no GPU",)
     uuids = {gpu.uuid for gpu in gpus}
     reading = GpuReading(gpus, tuple(process for process in processes if process.gpu_uuid in uuids))
-    return GpuLook(reading, dict(_read_tenants(said["pid"])), problems)
+    return GpuLook(reading, dict(read_tenants(said["pid"])), problems)
+
+
+def split_answer(text: str) -> dict[str, list[str]]:
+    """The lines of an answer of supervisor.sh about GPUs, by their first word. Raises HostLost when it is none."""
+    said: dict[str, list[str]] = {"gpu": [], "app": [], "code": [], "pid": []}
+    for line in text.split("\n"):
+        word, _, rest = line.partition(" ")
+        if word not in said:
+            raise HostLost(f"the answer about GPUs makes no sense: {line[:200]!r}")
+        said[word].append(rest)
+    return said
 
 
 def _trouble(code: str, lines: list[str], strange: tuple[str, ...], watched: tuple[int, ...]) -> tuple[str, ...]:
@@ -191,7 +197,7 @@ def _read_gpu_rows(rows: list[str], watched: tuple[int, ...]) -> tuple[tuple[Gpu
     return tuple(gpus), skipped, tuple(problems)
 
 
-def _read_process_rows(rows: list[str]) -> tuple[tuple[GpuProcess, ...], tuple[str, ...]]:
+def read_process_rows(rows: list[str]) -> tuple[tuple[GpuProcess, ...], tuple[str, ...]]:
     """The processes, and the rows that are none. A row without a pid names nobody and is passed over."""
     processes: list[GpuProcess] = []
     problems: list[str] = []
@@ -206,7 +212,8 @@ def _read_process_rows(rows: list[str]) -> tuple[tuple[GpuProcess, ...], tuple[s
     return tuple(processes), tuple(problems)
 
 
-def _read_tenants(lines: list[str]) -> Iterator[tuple[int, Tenant]]:
+def read_tenants(lines: list[str]) -> Iterator[tuple[int, Tenant]]:
+    """Who the processes are, by pid. Raises HostLost."""
     for line in lines:
         words = line.split(" ", 2)
         if len(words) != 3 or not words[0].isdecimal():

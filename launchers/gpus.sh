@@ -1,4 +1,4 @@
-# What nvidia-smi says, bounded in time. Functions only; they need processes.sh, and `now` and `nap` of supervisor.sh.
+# What nvidia-smi says, bounded in time. Functions only; they need processes.sh, and some of supervisor.sh.
 
 find_smi() { # SMI becomes the path of nvidia-smi; fails where there is none
   SMI=$(command -v nvidia-smi) && return 0
@@ -13,7 +13,7 @@ ask_smi() { # LIMIT QUERY: OUT becomes its answer and CODE its exit code, or: hu
   # second), stuck (and survived that). Fails when there is no place for the answer.
   answer=$BASE/nvidia-smi.$$ OUT=
   ( umask 077; mkdir -p "$BASE" && : > "$answer" ) 2>/dev/null || return 1
-  setsid "$SMI" "$2" --format=csv,noheader,nounits < /dev/null > "$answer" 2>&1 &
+  LC_ALL=C setsid "$SMI" "$2" --format=csv,noheader,nounits < /dev/null > "$answer" 2>&1 &
   smi=$!; now; asked=$NOW CODE=
   while runs "$smi"; do
     now; age=$((NOW - asked))
@@ -59,4 +59,44 @@ verb_gpus() { # LIMIT: lines "gpu ROW", "app ROW" and "code WORD CODE" as nvidia
       for pid in $(smi_pids); do printf 'pid %s ' "$pid"; printf '%s ' "$(owner_of "$pid")"; describe "$pid"; done) ;;
   esac
   reply gpus "$told"
+}
+
+big_pids() { # MIB: the process ids in an answer to --query-compute-apps that hold more than MIB of a GPU, at most 100
+  printf '%s\n' "$OUT" | LC_ALL=C awk -F, -v mib="$1" '
+    $2 ~ /^ *[0-9]+ *$/ && $NF + 0 > mib + 0 && !told[$2 + 0]++ && ++n <= 100 { print $2 + 0 }'
+}
+
+# Whoever is told to be of nobody's server will be called a stranger. So such a process is looked at again: as a stop
+# would, all of the server counts; and one that began after the question only has the number of the one that was meant.
+closer() { # PID: ID, "-" or "?"
+  case " $M $TWINS" in
+    *" $1:"* | *" $1 "*) echo "$ID" ;;
+    *) stat_of "$1" && [ "$BEGAN" -le "$ASKED" ] && echo - || echo "?" ;;
+  esac
+}
+
+verb_sample() { # LIMIT IDLE FIELDS ID PID START BOOT PORT: as verb_gpus, with FIELDS of each GPU; a line "pid" only for
+  # processes that hold more than IDLE MiB of one. It notes nothing: other verbs run at the same time
+  find_smi || { reply nosmi ""; return; }
+  stat_of $$ && ASKED=$BEGAN || unknown "the processes in /proc cannot be read"
+  limit=$1 idle=$2 fields=$3 M= TWINS= pairs= strange=; shift 3; choose "$@"
+  ask_smi "$limit" "--query-gpu=$fields" || unknown "$BASE cannot be written"
+  told=$(echo "code gpu $CODE"; rows gpu "$OUT")
+  case $CODE in hung | stuck) reply sample "$told"; return ;; esac
+  ask_smi "$limit" --query-compute-apps=gpu_uuid,pid,process_name,used_memory || unknown "$BASE cannot be written"
+  for pid in $(big_pids "$idle"); do
+    owner=$(owner_of "$pid"); pairs="$pairs $pid/$owner"
+    [ "$owner" != - ] || strange=yes
+  done
+  if [ -n "$strange" ]; then
+    folder=$D D=; look $(marked); D=$folder
+    [ ! -s "$D/origin" ] || [ "$LEADER" = 0:0 ] || TWINS=$(orphans)
+  fi
+  told=$told$(echo; echo "code app $CODE"; rows app "$OUT"
+    for pair in $pairs; do
+      pid=${pair%/*} owner=${pair#*/}
+      [ "$owner" != - ] || owner=$(closer "$pid")
+      printf 'pid %s %s ' "$pid" "$owner"; describe "$pid"
+    done)
+  reply sample "$told"
 }

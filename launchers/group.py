@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, StopReport
 from launchers.errors import HostDirty, LauncherError, StartFailed, StopFailed
+from launchers.gpu_sample import GpuSample
 from launchers.gpus import GpuReading
 from launchers.host import HostLauncher, ServerStatus
 
@@ -60,6 +61,23 @@ class GroupLauncher:
         processes = tuple(process for reading in readings for process in reading.processes)
         return GpuReading(gpus, processes) if readings else None
 
+    def gpu_sample(self, handle: ServerHandle) -> GpuSample | None:
+        """One look at the watched GPUs of every host: all of them, host by host, each with its `node`.
+
+        None where no host has an nvidia-smi. Raises HostLost when one of them cannot be asked.
+        """
+        nodes = self._nodes(handle)
+        taken = self._each(lambda launcher, rank: launcher.gpu_sample(nodes[rank]))
+        samples = [(rank, sample) for rank, sample in enumerate(taken) if sample is not None]
+        if not samples:
+            return None
+        return GpuSample(
+            gpus=tuple(replace(gpu, node=rank) for rank, sample in samples for gpu in sample.gpus),
+            holders=tuple(replace(holder, node=rank) for rank, sample in samples for holder in sample.holders),
+            problems=tuple(f"node {rank}: {text}" for rank, sample in samples for text in sample.problems),
+            is_stuck=any(sample.is_stuck for _, sample in samples),
+        )
+
     def num_breaks(self) -> int:
         """How often the ways to the hosts have broken so far, all together."""
         return sum(launcher.num_breaks() for launcher in self._launchers)
@@ -80,7 +98,7 @@ class GroupLauncher:
         except BaseException as error:
             self._abandon(handles, error)
             raise
-        return dataclasses.replace(handles[0], others=tuple(handles[1:]))
+        return replace(handles[0], others=tuple(handles[1:]))
 
     def is_alive(self, handle: ServerHandle) -> bool:
         """Whether the processes of all nodes still run: with one gone, the server is gone."""

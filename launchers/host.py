@@ -11,6 +11,7 @@ from typing import Literal, cast
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, Shell, StopReport
 from launchers.clock import Clock, SystemClock
 from launchers.errors import HostDirty, HostLost, StartFailed, StopFailed
+from launchers.gpu_sample import GpuSample, GpuSampler
 from launchers.gpus import GpuReading, IdleRule, wait_until_idle
 from launchers.replies import (
     LEADER,
@@ -29,6 +30,7 @@ KEPT_FOLDERS = 20
 _KILL_WAIT_S = 5.0  # how long the end of what was killed is waited for, and then the port
 _START_WAIT_S = 10.0
 _SMI_LIMIT_S = 20.0  # without persistence mode nvidia-smi wakes every GPU first: seconds each
+_SAMPLE_LIMIT_S = 10.0  # while a server works they are awake
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class HostLauncher:
         self.shell = shell
         self.settings = settings
         self.clock = clock or SystemClock()
+        self._sampler = GpuSampler(settings.gpus, settings.gpu_idle_mib)
 
     def hold(self) -> AbstractContextManager[None]:
         """Own the host for as long as the context is open. Raises HostBusy."""
@@ -129,6 +132,20 @@ class HostLauncher:
         """
         rule = IdleRule(self.settings.gpus, self.settings.gpu_idle_mib, self.settings.gpu_wait_s)
         return wait_until_idle(self._gpu_text, rule, self.host, self.clock)
+
+    def gpu_sample(self, handle: ServerHandle) -> GpuSample | None:
+        """One look at the watched GPUs while the server `handle` works; None where there is no nvidia-smi.
+
+        From one thread at a time, which may be another than that of the other methods. A failing nvidia-smi is
+        told in the sample; it has 10 s for each of two questions.
+        """
+
+        def ask(fields: str) -> str | None:
+            words = (str(round(_SAMPLE_LIMIT_S * 100)), str(self.settings.gpu_idle_mib), fields)
+            reply = self._ask("sample", *words, *self._identity(handle), extra_s=2 * _SAMPLE_LIMIT_S)
+            return None if reply.kind == "nosmi" else expect(reply, "sample").text()
+
+        return self._sampler.take(ask, handle.server_id)
 
     def num_breaks(self) -> int:
         """How often the way to the host has broken so far."""

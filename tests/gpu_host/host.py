@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.gpu_host import folders
-from tests.gpu_host.site.sglang.standin import faults, gpus
+from tests.gpu_host.site.sglang.standin import faults, gpus, sensors
 
 SITE = Path(__file__).parent / "site"
 
@@ -64,6 +64,18 @@ class GpuHost:
     def leak(self, gpu: int, mib: int, pid: int, seconds: float) -> None:
         """When process `pid` ends, its memory stays in use for so long, with no process to blame."""
         gpus.leak(self.state, gpu, mib, pid, seconds)
+
+    def set_driver(self, kind: str) -> None:
+        """From now on nvidia-smi is one of another driver: 580, 470, gb10, mig-container."""
+        sensors.choose(self.state, kind)
+
+    def set_sensors(self, gpu: int, **values: str) -> None:
+        """From now on the GPU shows these values; `__` in a name stands for a dot (clocks__sm="900")."""
+        sensors.plant(self.state, gpu, {name.replace("__", "."): value for name, value in values.items()})
+
+    def hang_nvidia_smi_once(self) -> None:
+        """The next call of nvidia-smi gives no answer."""
+        (self.state / f"smi-hangs.{time.monotonic_ns()}").touch()
 
     def set_fault(
         self, name: str, detail: str = "", *, when: Mapping[str, str] | None = None, launches: int | None = None

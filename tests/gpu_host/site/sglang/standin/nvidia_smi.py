@@ -6,15 +6,16 @@ import sys
 import time
 from pathlib import Path
 
-from . import gpus, settings
+from . import gpus, sensors, settings
 
 UNITS = {"memory.used": "MiB", "memory.total": "MiB", "memory.free": "MiB", "used_memory": "MiB"}
-UNITS |= {"used_gpu_memory": "MiB", "power.draw": "W", "clocks.sm": "MHz", "utilization.gpu": "%"}
+UNITS |= {"used_gpu_memory": "MiB", "power.draw": "W", "power.limit": "W", "utilization.gpu": "%"}
+UNITS |= {"clocks.sm": "MHz", "clocks.max.sm": "MHz", "clocks.mem": "MHz"}
 
 
 def gpu_fields(gpu: int, used: int) -> dict[str, str]:
     """Everything that may be asked of one GPU."""
-    return {
+    told = {
         "index": str(gpu),
         "name": gpus.NAME,
         "gpu_name": gpus.NAME,
@@ -25,14 +26,11 @@ def gpu_fields(gpu: int, used: int) -> dict[str, str]:
         "memory.free": str(gpus.TOTAL_MIB - used),
         "memory.total": str(gpus.TOTAL_MIB),
         "driver_version": "580.95.05",
-        "pstate": "P8" if used < 1000 else "P1",
-        "temperature.gpu": str(31 + gpu),
-        "power.draw": f"{14.5 + gpu + used / 1000:.2f}",
-        "clocks.sm": "180" if used < 1000 else "2430",
-        "utilization.gpu": "0",
         "compute_cap": "12.0",
         "count": str(gpus.NUM_GPUS),
     }
+    state = settings.state()
+    return sensors.as_driver(state, told | sensors.fields(state, gpu, used))
 
 
 def process_fields(holder: gpus.Holder) -> dict[str, str]:
@@ -54,9 +52,15 @@ def table(query: str, rows: list[dict[str, str]], layout: str) -> str:
         print(f'Field "{unknown[0]}" is not a valid field to query.\n')
         raise SystemExit(2)
     units = {} if "nounits" in layout else UNITS
-    lines = [] if "noheader" in layout else [", ".join(f"{c} [{units[c]}]" if c in units else c for c in columns)]
-    lines += [", ".join(f"{row[c]} {units[c]}" if c in units else row[c] for c in columns) for row in rows]
+    known = rows[0] if rows else {}
+    titles = [new if (new := sensors.RENAMED.get(name, name)) in known else name for name in columns]
+    lines = [] if "noheader" in layout else [", ".join(f"{c} [{units[c]}]" if c in units else c for c in titles)]
+    lines += [", ".join(_with_unit(row[name], units.get(name, "")) for name in columns) for row in rows]
     return "".join(line + "\n" for line in lines)
+
+
+def _with_unit(value: str, unit: str) -> str:
+    return f"{value} {unit}" if unit and not value.startswith("[") else value
 
 
 def answer(argv: list[str]) -> str:
@@ -79,6 +83,7 @@ def answer(argv: list[str]) -> str:
 def main() -> None:
     """Print the answer, unless a fault says otherwise."""
     settings.end_in_time()
+    sensors.hang_if_planted(settings.state())
     fault = gpus.misreading(settings.state())
     if fault == "nvidia_smi_hangs":
         time.sleep(settings.max_s())
