@@ -135,8 +135,9 @@ def _gap(
 ) -> _Gap | None:
     """How the launch stands against the reference, over the prompts that both have; None when there is none.
 
-    The error has two parts: the prompts that are not measured yet may have another ratio, and the server's next
-    start is not this one (nor is the reference's).
+    The error has two parts. The prompts spread: those not measured yet may have another ratio, and those that are
+    would not give quite the same one again, so that this part does not vanish with the last prompt. And the
+    server's next start is not this one, nor is the reference's.
     """
     theirs = reference.prompt_throughputs
     known = [r for r in requests if theirs.get(r.prompt_id, 0.0) > 0]
@@ -148,11 +149,10 @@ def _gap(
     degrees = SPREAD_DEGREES + len(logs) - 1
     own = statistics.pvariance(logs) * len(logs)
     spread_squared = (SPREAD_DEGREES * (reference.prompt_spread_pct / 100) ** 2 + own) / degrees
-    unseen = 1 / len(logs) - 1 / num_all
     launches_squared = 2 * (reference.launch_noise_pct / 100) ** 2
     return _Gap(
         log_ratio=math.log(_ratio(known, ours, reference, objective_metric)),
-        error=math.sqrt(spread_squared * unseen + launches_squared),
+        error=math.sqrt(spread_squared / len(logs) + launches_squared),
         degrees=degrees,
         num_prompts=len(logs),
         num_all=num_all,
