@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from sweeper.frozen import MAX_COUNT, MAX_SECONDS, MAX_SEED, Frozen, once
 
 MAX_REPEATS = 1000
+MAX_PROMPTS = 5_000
+MAX_REQUESTS = 20_000
+"""Of one workload in one launch. All are made, and put under the chat template, before the first launch."""
+
+MAX_TEXT = 100_000
+"""Characters of one prompt. Where a host applies the chat template, the text is an argument of a command: Linux
+takes 128 KiB at most."""
 
 
 class Prompt(Frozen):
@@ -18,7 +23,7 @@ class Prompt(Frozen):
     """
 
     id: str
-    text: str = Field(min_length=1)
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
     prompt_class: str = "default"
     token_ids: tuple[int, ...] = ()
 
@@ -45,7 +50,7 @@ class WorkloadSpec(Frozen):
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _-]{0,49}$")
-    prompts: tuple[Prompt, ...] = Field(min_length=1)
+    prompts: tuple[Prompt, ...] = Field(min_length=1, max_length=MAX_PROMPTS)
     chat: bool = True
     max_tokens: int = Field(gt=0, le=MAX_COUNT)
     ignore_eos: bool = False
@@ -54,7 +59,7 @@ class WorkloadSpec(Frozen):
     concurrency: int = Field(default=1, ge=1, le=4096)
     request_rate: float | None = Field(default=None, gt=0, le=100_000)
     repeats: int = Field(gt=0, le=MAX_REPEATS)
-    max_repeats: int = Field(default=0, ge=0, le=MAX_REPEATS)
+    max_repeats: int = Field(default=0, ge=0, le=MAX_REPEATS, validate_default=True)
     precision_pct: float = Field(default=0.5, gt=0, le=100)
     max_measure_s: float = Field(default=3600, gt=0, le=MAX_SECONDS)
     stop_hopeless: bool = True
@@ -74,12 +79,23 @@ class WorkloadSpec(Frozen):
         once(tuple(prompt.id for prompt in prompts))
         return prompts
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if 0 < self.max_repeats < self.repeats:
-            raise ValueError(f"max_repeats must be 0 or at least repeats ({self.repeats}), not {self.max_repeats}")
-        if self.request_rate is not None and self.concurrency == 1:
+    @field_validator("request_rate")
+    @classmethod
+    def _room(cls, rate: float | None, info: ValidationInfo) -> float | None:
+        if rate is not None and info.data.get("concurrency") == 1:
             raise ValueError(
-                f"request_rate {self.request_rate:g} needs concurrency above 1: the most that may be under way"
+                "arriving requests need concurrency above 1: the most that may be under way"
             )
-        return self
+        return rate
+
+    @field_validator("max_repeats")
+    @classmethod
+    def _possible(cls, most: int, info: ValidationInfo) -> int:
+        repeats = info.data.get("repeats", 0)
+        if 0 < most < repeats:
+            raise ValueError(f"must be 0 or at least repeats ({repeats})")
+        count = len(info.data.get("prompts", ()))
+        if (total := count * max(most, repeats)) > MAX_REQUESTS:
+            passes = f"{count:,} prompts x {max(most, repeats)} passes"
+            raise ValueError(f"{passes} are {total:,} requests in each launch, more than {MAX_REQUESTS:,}")
+        return most

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -38,6 +38,9 @@ Built = TypeVar("Built")
 _LIBRARY_ERRORS = (HydraException, OmegaConfBaseException, OSError, ValueError, TypeError, RecursionError)
 """What Hydra and OmegaConf raise at files and values that make no sense (tried: tests/config)."""
 
+_REPLACED = ("objective",)
+"""What a mapping on the command line takes the place of, instead of being added to what is there."""
+
 _HOME_PATHS = (("study", "dir"),)
 _HOST_PATHS = (("host", "state_dir"), ("model", "path"))
 """Where a leading ~ means the home directory: no shell expands it behind an equals sign.
@@ -59,7 +62,7 @@ def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
 
     Raises ConfigError with every mistake that was found. Writes nothing and logs nothing.
     """
-    return Loaded(*_load(overrides, config_dir, _spec))
+    return Loaded(*_load(overrides, config_dir, partial(_spec, config_dir)))
 
 
 def load_place(overrides: Sequence[str], config_dir: Path | None = None) -> StudyPlace:
@@ -199,7 +202,7 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
     return config
 
 
-def _spec(config: DictConfig, asked: Sequence[Asked]) -> SweepSpec:
+def _spec(config_dir: Path | None, config: DictConfig, asked: Sequence[Asked]) -> SweepSpec:
     """The composed configuration, overridden and checked. Raises ConfigError with all mistakes."""
     before = _resolved(config, "", {}).get("space")
     told = {line: line for one in asked for line in _apply(config, one)}
@@ -213,7 +216,7 @@ def _spec(config: DictConfig, asked: Sequence[Asked]) -> SweepSpec:
         if not one.delete and flag != one.key and isinstance(space, dict) and flag in space:
             instead = f"space.{flag}={one.value_text}"
             told[one.text] = f"{one.text}: has no effect: the space decides on {flag}; to fix it, write {instead}"
-    return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told)
+    return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, config_dir)
 
 
 def _place(config: DictConfig, asked: Sequence[Asked]) -> StudyPlace:
@@ -230,7 +233,8 @@ def _apply(config: DictConfig, asked: Asked) -> list[str]:
     parent, _, name = asked.key.rpartition(".")
     try:
         if not asked.delete:
-            OmegaConf.update(config, asked.key, asked.value, merge=True, force_add=True)
+            merge = asked.key not in _REPLACED
+            OmegaConf.update(config, asked.key, asked.value, merge=merge, force_add=True)
             return []
         node = OmegaConf.select(config, parent) if parent else config
         if not isinstance(node, DictConfig) or name not in node:

@@ -28,7 +28,9 @@ _RULES: Mapping[str, str] = {
     "string_type": "should be text; quote it, twice on the command line: '{path}=\"...\"'",
     "string_too_short": "should not be empty",
     "string_pattern_mismatch": "should match {pattern}",
+    "string_too_long": "should have at most {max_length} characters",
     "too_short": "should have at least one entry",
+    "too_long": "should have at most {max_length} entries",
     "tuple_type": "should be a list: [a, b]",
     "dict_type": "should be a mapping: NAME: value",
     "mapping_type": "should be a mapping: NAME: value",
@@ -78,14 +80,17 @@ def cannot_resolve(path: str, reason: str) -> str:
     return f"{path}: cannot be resolved: {one_line(reason.partition('full_key:')[0])}"
 
 
-def schema_mistakes(error: ValidationError, already: Iterable[str] = ()) -> list[str]:
-    """One line for each wrong place. Places that are, or lie in, one of the paths `already` are left out.
+def schema_mistakes(error: ValidationError, already: Iterable[str] = (), under: Sequence[str] = ()) -> list[str]:
+    """One line for each wrong place, seen from the place `under`, which is the whole configuration if empty.
+
+    Places that are, or lie in, one of the paths `already` are left out.
 
     A list whose entries are wrong also counts as too short: only the entries are told.
     """
     told = set(already)
     lines: list[str] = []
     for details in error.errors():
+        details["loc"] = (*under, *details["loc"])
         path = _path(details["loc"])
         if details["type"] == "too_short" and any(known.startswith(f"{path}.") for known in told):
             continue
@@ -141,6 +146,6 @@ def _names_at(loc: Sequence[int | str]) -> tuple[str, ...]:
         if isinstance(part, str) and isinstance(model, type) and issubclass(model, BaseModel):
             field = model.model_fields.get(part)
             model = field.annotation if field else None
-        elif isinstance(part, int):
+        else:
             model = (get_args(model) or (None,))[0]
     return tuple(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else ()

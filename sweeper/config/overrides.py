@@ -13,7 +13,7 @@ from sweeper.config.mistakes import one_line, shown, valid_names
 GROUPS = ("engine", "host", "model", "space", "workload", "study", "tracking", "preset")
 """The groups of `conf/`: `GROUP=OPTION` chooses a file."""
 
-_LISTS = ("engine.command", "model.prepare", "workload.prompts")
+_LISTS = re.compile(r"engine\.command|model\.prepare|(more_)?workloads?(\.[^.]+)?\.prompts")
 _SWEEPS = ("choice", "range", "interval", "tag")
 _HYDRA_FUNCTIONS = frozenset({*_SWEEPS, "bool", "float", "glob", "int", "shuffle", "sort", "str"})
 _SEARCHED = re.compile(r"space\.(env\.)?(?!(env|when)$)[^.]+")
@@ -66,7 +66,7 @@ def _group_refusal(asked: Asked) -> str:
 def _sweep_refusal(asked: Asked) -> str:
     key, text = asked.key, asked.value_text
     values = text if asked.sweep == "call" else f"choice({text})"
-    if key in _LISTS:
+    if _LISTS.fullmatch(key):
         return f"{asked.text}: a list is written '{key}=[{text}]'"
     if key.startswith("space.when."):
         return f"{asked.text}: a condition lists its values: '{key}=[{text}]'"

@@ -6,32 +6,42 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pydantic import ValidationError
 
 from launchers.replies import MARKER
 from sweeper.config.conditions import BuiltSpace, build_space
 from sweeper.config.mistakes import schema_mistakes, shown, valid_names
+from sweeper.config.objectives import build_objective
 from sweeper.config.places import place_mistakes
+from sweeper.config.prompt_files import prompt_reader
 from sweeper.config.sweeps import Reader
+from sweeper.config.workloads import BuiltWorkloads, build_workloads
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ConfigError
-from sweeper.metrics import METRICS
 from sweeper.space import domain_values
 from sweeper.spec import Domain, FlagValue, Interval, StudyPlace, SweepSpec
 
 _MAX_LISTED = 1000
 _PLACEHOLDER = {"parameters": [{"name": "x", "domain": {"kind": "choice", "values": [1]}}]}
+_OBJECTIVE = "output_throughput"
+"""Stands in for a missing one, which the schema complains of."""
+
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def to_spec(
-    data: Mapping[str, object], space_before: Mapping[str, object], read: Reader, told: Mapping[str, str]
+    data: Mapping[str, object],
+    space_before: Mapping[str, object],
+    read: Reader,
+    told: Mapping[str, str],
+    config_dir: Path | None,
 ) -> SweepSpec:
     """The whole configuration, checked. Raises ConfigError with all mistakes.
 
     `space_before` is `space` before the command line changed it; `told` holds mistakes that were found
-    already, each under the path that is therefore missing from `data`.
+    already, each under the path that is therefore missing from `data`. `config_dir` may hold files of prompts.
     """
     engine = _mapping(data.get("engine"))
     flags = {
@@ -46,12 +56,17 @@ def to_spec(
     space = [line for line in built.mistakes if is_read and not line.startswith(about)]
     mistakes = [*filter(None, told.values()), *space, *_engine_mistakes(engine.get("name"), flags, built)]
     mistakes += _env_value_mistakes(engine.get("name"), _mapping(engine.get("env")), built)
-    mistakes += [*_objective_mistakes(data.get("objective")), *_env_mistakes(data)]
+    loads = build_workloads(data, prompt_reader(config_dir), tuple(told))
+    objective, wrong = build_objective(data.get("objective", _OBJECTIVE), loads.names)
+    mistakes += [*loads.mistakes, *wrong, *_env_mistakes(data)]
     mistakes += place_mistakes(_mapping(data.get("study")), _mapping(data.get("tracking")))
     try:
-        spec = SweepSpec.model_validate_json(json.dumps(_assembled(data, built), default=str))
+        assembled = _assembled(data, built, loads)
+        if "objective" in data:
+            assembled["objective"] = objective
+        spec = SweepSpec.model_validate_json(json.dumps(assembled, default=str))
     except ValidationError as error:
-        lines = [*mistakes, *schema_mistakes(error, told)]
+        lines = [*mistakes, *schema_mistakes(error, loads.told)]
         raise ConfigError(list(dict.fromkeys(lines))) from None
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
@@ -79,14 +94,14 @@ def _mapping(raw: object) -> Mapping[str, object]:
     return raw if isinstance(raw, Mapping) else {}
 
 
-def _assembled(data: Mapping[str, object], built: BuiltSpace) -> dict[str, object]:
+def _assembled(data: Mapping[str, object], built: BuiltSpace, loads: BuiltWorkloads) -> dict[str, object]:
     """The configuration in the schema's shape: what the space fixes belongs to the engine.
 
     A space with mistakes is replaced, so that the rest is still checked.
     """
-    result = dict(data)
-    if "objective" in data:
-        result["objective"] = _objective(data["objective"], data.get("workload"))
+    result = {**data, "more_workloads": loads.more}
+    if "workload" in data:
+        result["workload"] = loads.first
     if isinstance(data.get("space"), Mapping):
         parameters = [parameter.model_dump(mode="json") for parameter in built.parameters.values()]
         result["space"] = _PLACEHOLDER if built.mistakes else {"parameters": parameters}
@@ -164,20 +179,6 @@ def _samples(domain: Domain) -> Sequence[FlagValue]:
         return (domain.low, domain.high)
     values = domain_values(domain) or ()
     return values if len(values) <= _MAX_LISTED else (values[0], values[-1])
-
-
-def _objective(raw: object, workload: object) -> object:
-    """A metric's name in the schema's shape: of the first workload."""
-    name = _mapping(workload).get("name")
-    return {"terms": [{"workload": str(name), "metric": raw}]} if isinstance(raw, str) else raw
-
-
-def _objective_mistakes(name: object) -> list[str]:
-    objectives = [metric.name for metric in METRICS.values() if metric.objective]
-    if not isinstance(name, str) or name in objectives:
-        return []
-    reason = "is recorded but cannot be ranked by" if name in METRICS else "is not a metric"
-    return [f"objective: {shown(name)} {reason}; {valid_names(name, objectives)}"]
 
 
 def _env_mistakes(data: Mapping[str, object]) -> list[str]:
