@@ -1,15 +1,17 @@
-"""Measuring a running server under one workload: warm it up, then send the prompts, pass after pass."""
+"""Measuring a running server under one workload, one request after another: warm it up, then pass after pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sweeper.client import Bench, Client, OnRequest
+from sweeper.concurrent import measure_concurrent
+from sweeper.figures import metrics_of
 from sweeper.http import Target
 from sweeper.load import Load
-from sweeper.records import Measurement
+from sweeper.records import Measurement, RequestResult
 from sweeper.results import WARMUP_REPEAT, Answered, grown
-from sweeper.stopping import Estimate, SoFar, another_pass, hopeless
+from sweeper.stopping import Estimate, SoFar, another_pass, hopeless, missing_passes
 from sweeper.summary import Observed, Warmup, measurement_of
 from sweeper.warmup import MAX_TOKENS, MIN_REQUESTS, settled, unsettled_doubt
 from sweeper.workload_spec import Prompt
@@ -25,6 +27,8 @@ def measure(target: Target, load: Load, bench: Bench) -> Measurement:
     Raises TrialError: SERVER_HANG when a request takes too long, BENCHMARK_FAILED when it is not answered or the
     answer makes no sense.
     """
+    if not load.workload.sequential:
+        return measure_concurrent(target, load, bench)
     run = _Run(target, load, bench)
     warmup = run.warm_up()
     began_s, before = bench.clock.monotonic_s(), run.client.counters
@@ -39,7 +43,7 @@ def measure(target: Target, load: Load, bench: Bench) -> Measurement:
         num_prompts=len(load.workload.prompts),
         warmup=warmup,
         growth=grown(before, run.client.counters),
-        doubts=() if estimate else run.missing_passes(),
+        doubts=() if estimate else (run.missing_passes(),),
     )
     return measurement_of(seen, estimate, bench.objective_metric)
 
@@ -89,24 +93,32 @@ class _Run:
         for prompt in prompts:
             self.measured.append(self.client.ask(prompt, number, self._workload.max_tokens, began_s))
             self._tell(self.measured[-1])
-            results = [answered.result for answered in self.measured]
-            if number or len(results) == self._num_passes * len(prompts):
-                continue  # nothing would be spared
-            if estimate := hopeless(results, self._workload, bench.reference, bench.objective_metric):
+            if number == 0 and (estimate := self._hopeless()):
                 return estimate
         return None
 
-    def missing_passes(self) -> tuple[str, ...]:
-        """Why fewer passes were made than the workload asks for, if so."""
+    def missing_passes(self) -> str:
+        """Why fewer passes were made than the workload asks for; else empty."""
         made = len(self.measured) // len(self._workload.prompts)
-        if made >= self._workload.repeats:
-            return ()
-        why = self._remembers or f"max_measure_s, {self._workload.max_measure_s:g} s, was over"
-        return (f"{made} instead of {self._workload.repeats} passes: {why}",)
+        return missing_passes(made, self._workload, self._remembers)
+
+    def _results(self) -> list[RequestResult]:
+        return [answered.result for answered in self.measured]
+
+    def _hopeless(self) -> Estimate | None:
+        """The estimate to end with, if the launch is to end here.
+
+        Not where nothing would be spared. Nor while nothing shows that the speculation asked for is in force: a
+        server without it is no slow setting of it, and one prompt without drafts does not tell them apart.
+        """
+        bench, results = self._bench, self._results()
+        if len(results) == self._num_passes * len(self._workload.prompts):
+            return None
+        estimate = hopeless(results, self._workload, bench.reference, bench.objective_metric)
+        return estimate if estimate and not bench.engine.bypass(bench.config, metrics_of(results)) else None
 
     def _goes_on(self, elapsed_s: float) -> bool:
-        results = [answered.result for answered in self.measured]
-        return another_pass(SoFar(results, elapsed_s), self._workload, self._bench.reference)
+        return another_pass(SoFar(self._results(), elapsed_s), self._workload, self._bench.reference)
 
     def _tell(self, answered: Answered) -> None:
         """Report a request: how many are done, and how many there are as far as that is known."""

@@ -108,6 +108,14 @@ def another_pass(so_far: SoFar, workload: WorkloadSpec, reference: Reference | N
     return gap is None or gap.bound((1 - CLOSE_CONFIDENCE) / 2) <= 1 <= gap.bound((1 + CLOSE_CONFIDENCE) / 2)
 
 
+def missing_passes(made: int, workload: WorkloadSpec, remembers: str) -> str:
+    """Why fewer passes were made than were asked for, else empty. `remembers`: `Engine.remembers`' words."""
+    if made >= workload.repeats:
+        return ""
+    why = remembers or f"max_measure_s, {workload.max_measure_s:g} s, was over"
+    return f"{made} instead of {workload.repeats} passes: {why}"
+
+
 def _error_of_mean(so_far: SoFar, throughputs: Sequence[float]) -> float | None:
     """One standard error of the mean over the passes, as a share of it; None for a single pass.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -92,6 +92,24 @@ def test_the_last_request_of_a_launch_is_never_made_an_estimate_of_what_is_known
     )
     assert whole.estimated == ""
     assert whole.repeat_throughputs == (whole.metrics[THROUGHPUT],)
+
+
+class NeverDrafts(CacheAware):
+    """Was asked to speculate, and nothing shows that it does."""
+
+    def bypass(self, config: ServerConfig, metrics: Mapping[str, float]) -> str:
+        return "not one token was drafted"
+
+
+def test_a_launch_that_may_not_speculate_at_all_is_no_slow_one_and_goes_on() -> None:
+    server = Caching()
+    bench = Bench(
+        NeverDrafts(), server.clock, lambda *_: None, ServerConfig(), best_so_far(3), objective_metric=THROUGHPUT
+    )
+    with server.running() as target:
+        whole = measure(target, load_of(workload()), bench)
+    assert len(whole.requests) == 8
+    assert whole.estimated == ""
 
 
 def slower_in_pass(factor: float, *, number: int) -> Callable[[int], float]:
