@@ -1,0 +1,228 @@
+"""Whether a configuration writes what the baseline writes, told from marks of the texts alone."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeper.outputs import OutputComparison, compare_outputs, divergence, marks
+from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, WorkloadResult
+from sweeper.spec import ServerConfig
+
+WORDS = "the cat sat on the mat by the door and the dog lay on the log by the gate while the rain fell " * 12
+Texts = Mapping[str, str]
+
+
+def story(number: int) -> str:
+    """A text of 600 characters that no other number has."""
+    return f"Story {number}. {WORDS}"[:600]
+
+
+def flipped(text: str, at: int) -> str:
+    """The same until `at`; then it goes on otherwise, as after a near-tie."""
+    return text[:at] + f"~{text[at:][::-1]}"
+
+
+def answers(count: int = 5, passes: int = 2) -> dict[str, str]:
+    return {f"p{n}#{r}": story(10 * r + n) for r in range(passes) for n in range(count)}
+
+
+def but(texts: Texts, changed: Mapping[str, int]) -> dict[str, str]:
+    """`texts`, of which some differ from a character on."""
+    return {**texts, **{key: flipped(texts[key], at) for key, at in changed.items()}}
+
+
+def launch(texts: Texts, others: Mapping[str, Texts] | None = None) -> LaunchRecord:
+    kept = {key: marks(text) for key, text in texts.items()}
+    now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    return LaunchRecord(
+        trial_number=0,
+        launch_number=0,
+        purpose=Purpose.SEARCH,
+        requested=ServerConfig(),
+        canonical=ServerConfig(),
+        host="gpu1",
+        started_at=now,
+        ended_at=now,
+        outputs=kept,
+        others={
+            name: WorkloadResult(outputs={key: marks(text) for key, text in written.items()})
+            for name, written in (others or {}).items()
+        },
+    )
+
+
+def trial(number: int, launches: Sequence[LaunchRecord]) -> TrialRecord:
+    config = ServerConfig()
+    return TrialRecord(
+        number=number,
+        key=config.key(),
+        state=TrialState.COMPLETE,
+        requested=config,
+        canonical=config,
+        launches=tuple(launches),
+    )
+
+
+def compared(ours: Sequence[Texts], theirs: Sequence[Texts]) -> OutputComparison:
+    return compare_outputs(
+        trial(1, [launch(texts) for texts in ours]), trial(0, [launch(texts) for texts in theirs])
+    )
+
+
+# Marks.
+
+
+@given(text=st.text(max_size=300))
+def test_a_text_does_not_part_from_itself(text: str) -> None:
+    assert divergence(marks(text), marks(text)) is None
+
+
+@given(start=st.text(max_size=200), one=st.text(max_size=100), other=st.text(max_size=100))
+def test_the_first_difference_lies_where_the_marks_say(start: str, one: str, other: str) -> None:
+    a, b = start + one, start + other
+    found = divergence(marks(a), marks(b))
+    equal = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    if a == b:
+        assert found is None
+    else:
+        assert found is not None
+        low, high = found
+        assert low <= equal < high
+        assert high <= max(16, 2 * low + 1)  # located within a factor of two
+    assert divergence(marks(b), marks(a)) == found
+
+
+def test_half_a_surrogate_pair_has_marks() -> None:
+    assert divergence(marks("a\ud800"), marks("a\ud801")) == (0, 2)
+
+
+def test_marks_are_short() -> None:
+    assert len(marks("word " * 800)) < 90
+
+
+@pytest.mark.parametrize("text", ["", "5", "5:", "5:zz", "5:0123456", "-1:01234567", "40:01234567", "9" * 5000])
+def test_what_are_no_marks_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match="no marks of a text"):
+        divergence(text, marks("a"))
+
+
+# Comparisons.
+
+
+def test_equal_texts_leave_nothing_to_say() -> None:
+    found = compared([answers()], [answers(), answers()])
+    assert found == OutputComparison(num_compared=10, own_compared=10)
+
+
+def test_drawn_texts_are_not_compared() -> None:
+    base = trial(0, [launch(answers())])
+    assert compare_outputs(trial(1, [launch({"p0#0": "another"})]), base, greedy=False) == OutputComparison()
+
+
+def test_only_requests_with_the_same_text_are_compared() -> None:
+    assert compared([answers(passes=4)], [answers(count=3, passes=1)]).num_compared == 3
+
+
+def test_near_ties_of_a_gpu_are_a_flag_and_no_corruption() -> None:
+    """EAGLE on a GPU: 30 of 80 greedy texts flip somewhere, as rounding decides a near-tie."""
+    texts = answers(count=40)
+    late = {key: 90 + 7 * n for n, key in enumerate(list(texts)[:30])}
+    found = compared([but(texts, late)], [texts, texts])
+    assert (found.num_different, found.num_compared, found.own_different) == (30, 80, 0)
+    assert (found.beyond_own, found.corrupt, found.first_difference) == (True, False, 64)
+    assert found.text == (
+        "30 of 80 greedy outputs differ from the baseline's, the earliest after 64 characters or a few more; "
+        "the baseline repeated itself in all of 80: more than by chance; near-ties that rounding decides do that, "
+        "and so may a fault"
+    )
+
+
+def test_one_late_flip_is_the_configurations_where_the_baseline_always_repeats_itself() -> None:
+    """llama.cpp: the baseline writes the same each time, n-grams another word after 399 characters."""
+    texts = answers()
+    found = compared([but(texts, {"p2#1": 399})], [texts, texts])
+    assert (found.num_different, found.beyond_own, found.corrupt) == (1, True, False)
+    assert found.first_difference == 256
+
+
+def test_a_baseline_that_differs_from_itself_excuses_as_much() -> None:
+    texts = answers()
+    again = but(texts, {"p0#0": 200, "p1#0": 300, "p3#1": 120})
+    found = compared([but(texts, {"p2#0": 250, "p4#0": 90, "p4#1": 500})], [texts, again])
+    assert (found.num_different, found.own_different, found.beyond_own) == (3, 3, False)
+    assert "the baseline differs from itself in 3 of 10" in found.text
+
+
+def test_far_more_differences_than_the_baselines_own_are_told() -> None:
+    texts = answers()
+    found = compared([but(texts, dict.fromkeys(texts, 200))], [texts, but(texts, {"p0#0": 300})])
+    assert (found.num_different, found.own_different, found.beyond_own) == (10, 1, True)
+
+
+def test_what_any_launch_of_the_baseline_wrote_is_no_difference() -> None:
+    texts = answers()
+    again = but(texts, {"p0#0": 200})
+    assert compared([again], [texts, again]).num_different == 0
+
+
+def test_with_one_launch_of_the_baseline_nothing_is_beyond_its_own() -> None:
+    texts = answers()
+    found = compared([but(texts, {"p0#0": 200})], [texts])
+    assert (found.num_different, found.own_compared, found.beyond_own) == (1, 0, False)
+    assert "has not been launched twice yet" in found.text
+
+
+def test_a_wrong_tree_mask_is_corruption_even_before_the_baseline_is_repeated() -> None:
+    texts = answers(passes=1)
+    garbage = but(texts, {"p0#0": 8, "p1#0": 21, "p2#0": 40})
+    for baseline in ([texts], [texts, texts]):
+        found = compared([garbage], baseline)
+        assert found.corrupt
+        assert "the server writes something else" in found.text
+
+
+def test_two_texts_show_no_corruption() -> None:
+    texts = answers(count=2, passes=1)
+    assert not compared([but(texts, dict.fromkeys(texts, 3))], [texts]).corrupt
+
+
+def test_early_flips_of_the_baseline_itself_excuse_early_flips() -> None:
+    texts = answers()
+    wild = but(texts, dict.fromkeys(list(texts)[:6], 10))
+    assert not compared([but(texts, dict.fromkeys(texts, 20))], [texts, wild]).corrupt
+
+
+def test_an_answer_cut_short_parts_at_its_end() -> None:
+    found = compared([{"p#0": story(1)[:300]}], [{"p#0": story(1)}])
+    assert (found.num_different, found.first_difference) == (1, 256)
+
+
+def test_launches_repeat_each_other_and_count_once() -> None:
+    texts = answers(count=4, passes=1)
+    same = but(texts, {"p0#0": 200})
+    found = compared([same] * 5, [texts] * 5)
+    assert (found.num_compared, found.num_different, found.beyond_own) == (4, 1, False)
+
+
+def test_the_baseline_is_not_compared_with_itself_as_a_trial() -> None:
+    texts = answers()
+    base = trial(0, [launch(texts), launch(but(texts, {"p0#0": 99}))])
+    found = compare_outputs(base, base)
+    assert (found.num_compared, found.own_compared, found.own_different, found.text) == (0, 10, 1, "")
+
+
+def test_further_workloads_count_under_their_own_names() -> None:
+    ours = trial(1, [launch({"p#0": story(1)}, {"busy": {"p#0": flipped(story(2), 200)}})])
+    base = trial(0, [launch({"p#0": story(1)}, {"busy": {"p#0": story(2)}})])
+    found = compare_outputs(ours, base)
+    assert (found.num_compared, found.num_different) == (2, 1)
+
+
+def test_a_record_that_cannot_be_read_is_not_compared() -> None:
+    damaged = launch({}).model_copy(update={"outputs": {"p#0": "what is this"}})
+    assert compare_outputs(trial(1, [damaged]), trial(0, [launch({"p#0": story(1)})])) == OutputComparison()
