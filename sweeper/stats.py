@@ -78,3 +78,12 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple
     mean = statistics.fmean(values)
     half = t_quantile((1 + confidence) / 2, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return mean - half, mean + half
+
+
+def fisher_greater(found: int, of: int, other_found: int, of_others: int) -> float:
+    """How likely `found` of `of` or more would be if both shares were equal: Fisher's exact test, one-sided."""
+    import numpy as np
+    from scipy import stats
+
+    table = np.array([[found, of - found], [other_found, of_others - other_found]])
+    return float(stats.fisher_exact(table, alternative="greater").pvalue)
