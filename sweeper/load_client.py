@@ -46,12 +46,13 @@ class Packer:
 
     Some servers repeat the whole text so far in each line, which makes hundreds of megabytes. So a line is split
     at its quotation marks, and of each part that differs from the same part of the line before, only what follows
-    their common beginning is kept: `GAP,INDEX,SHARED,LENGTH:REST,INDEX,...;`. A line with another number of parts
-    is kept whole: `GAP=LENGTH:LINE;`. GAP: microseconds since the line before.
+    their common beginning is kept: `GAP,INDEX,SHARED,LENGTH:REST,INDEX,...;`. GAP: microseconds since that line.
+    `GAP@INDEX,COUNT,...;` stands for a line with COUNT more parts: so many empty ones are first put behind part
+    INDEX of the line before; or, with COUNT below 0, taken away there. Before the first line is an empty one.
     """
 
     def __init__(self) -> None:
-        self._old: list[bytes] = []
+        self._old = [b""]
         self._at_us = 0
         self._waiting: list[bytes] = []
         self._num_waiting = 0
@@ -63,13 +64,15 @@ class Packer:
         """Take one more line; by how many bytes the packed lines grew."""
         new, at_us = line.split(b'"'), round(at_s * 1e6)
         record = [b"%d" % (at_us - self._at_us)]
-        if len(new) == len(self._old):
-            for index, part in enumerate(new):
-                if part != self._old[index]:
-                    shared = common_beginning(self._old[index], part)
-                    record.append(b",%d,%d,%d:%s" % (index, shared, len(part) - shared, part[shared:]))
-        else:
-            record.append(b"=%d:%s" % (len(line), line))
+        count = len(new) - len(self._old)
+        if count:
+            place = min(first_difference(self._old, new), len(new) - 1)
+            record.append(b"@%d,%d" % (place, count))
+            self._old[place + 1 : place + 1 + max(0, -count)] = [b""] * max(0, count)
+        for index, part in enumerate(new):
+            if part != self._old[index]:
+                shared = common_beginning(self._old[index], part)
+                record.append(b",%d,%d,%d:%s" % (index, shared, len(part) - shared, part[shared:]))
         record.append(b";")
         self._old, self._at_us = new, at_us
         self._waiting += record
@@ -86,6 +89,12 @@ class Packer:
         self.packed.append(self._zip.compress(b"".join(self._waiting)))
         self._waiting, self._num_waiting = [], 0
         return len(self.packed[-1])
+
+
+def first_difference(old: list[bytes], new: list[bytes]) -> int:
+    """The index of the first part that is another one."""
+    shorter = min(len(old), len(new))
+    return next((index for index in range(shorter) if old[index] != new[index]), shorter)
 
 
 def common_beginning(old: bytes, new: bytes) -> int:
@@ -308,7 +317,7 @@ class Load:
         self.answers[request.index] = {
             "sent_ms": (sent_s - self._began_s) * 1000,
             "late_ms": (sent_s - request.due_s) * 1000 if self._offsets else 0.0,
-            "e2e_ms": request.e2e_s * 1000,
+            "e2e_ms": round(request.e2e_s * 1e6) / 1000,  # as the times of its lines
             "lines": "" if error else base64.b64encode(b"".join(request.packer.packed)).decode(),
             "error": error,
             "hung": has_hung,

@@ -26,9 +26,8 @@ MAX_PACKED_BYTES = 5_500_000
 
 _MAX_TOLD_BYTES = 16 * 1024 * 1024
 _ANSWER = re.compile(rb"^specsweep-load ([A-Za-z0-9+/=]*) end$", re.MULTILINE)
-_GAP = re.compile(rb"(-?\d{1,15})([=,;])")
-_LENGTH = re.compile(rb"(\d{1,9}):")
-_PART = re.compile(rb"(\d{1,9}),(\d{1,9}),(\d{1,9}):")
+_GAP = re.compile(rb"(\d{1,15})(?:@(\d{1,9}),(-?\d{1,9}))?")
+_PART = re.compile(rb",(\d{1,9}),(\d{1,9}),(\d{1,9}):")
 
 
 @dataclass(frozen=True)
@@ -103,19 +102,16 @@ def unpacked(packed: bytes) -> tuple[tuple[float, bytes], ...]:
 def _lines(records: bytes) -> list[tuple[float, bytes]]:
     """Undoes `Packer.add` of load_client.py."""
     lines: list[tuple[float, bytes]] = []
-    parts: list[bytes] = []
+    parts = [b""]
     position = at_us = num_bytes = 0
     while position < len(records):
-        gap = _match(_GAP, records, position)
+        gap = _GAP.match(records, position)
+        if gap is None:
+            raise ValueError(f"no line at {position}")
         at_us, position = at_us + int(gap[1]), gap.end()
-        if gap[2] == b"=":
-            length = _match(_LENGTH, records, position)
-            position = length.end() + int(length[1])
-            parts = records[length.end() : position].split(b'"')
-        else:
-            position -= 1
-        while records[position : position + 1] == b",":
-            part = _match(_PART, records, position + 1)
+        if gap[2]:
+            _resize(parts, int(gap[2]) + 1, int(gap[3]))
+        while part := _PART.match(records, position):
             index, shared, size = int(part[1]), int(part[2]), int(part[3])
             position = part.end() + size
             parts[index] = parts[index][:shared] + records[part.end() : position]
@@ -124,24 +120,24 @@ def _lines(records: bytes) -> list[tuple[float, bytes]]:
         position += 1
         line = b'"'.join(parts)
         num_bytes += len(line)
-        if num_bytes > MAX_STREAM_BYTES:
-            raise ValueError(f"more than {MAX_STREAM_BYTES} bytes")
+        if len(line) > MAX_LINE_BYTES or num_bytes > MAX_STREAM_BYTES:
+            raise ValueError("longer than any answer may be")
         lines.append((at_us / 1000, line))
     return lines
 
 
-def _match(pattern: re.Pattern[bytes], records: bytes, position: int) -> re.Match[bytes]:
-    found = pattern.match(records, position)
-    if found is None:
-        raise ValueError(f"no number at {position}")
-    return found
+def _resize(parts: list[bytes], place: int, count: int) -> None:
+    """Put `count` empty parts at `place`, or take as many away."""
+    if count > MAX_LINE_BYTES:
+        raise ValueError(f"{count} parts")
+    parts[place : place + max(0, -count)] = [b""] * max(0, count)
 
 
 def _told(exchange: Mapping[str, Any]) -> Exchange:
     """One exchange, checked. Raises ValueError, TypeError or KeyError."""
     error = exchange["error"]
-    if not isinstance(error, str):
-        raise TypeError("the error is no text")
+    if not isinstance(error, str) or not (error or exchange["e2e_ms"]):
+        raise ValueError("neither an answer nor an error")
     return Exchange(
         sent_ms=_number(exchange["sent_ms"]),
         late_ms=_number(exchange["late_ms"]),
