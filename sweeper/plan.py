@@ -1,16 +1,18 @@
-"""What to measure next, from what has been measured: the baseline, then the search, then the finalists.
+"""What to measure next, from what has been measured: baseline, search, the close ones again, then the finalists.
 
 Pure, and drawn from the study alone, so that a crash in any phase loses nothing.
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sweeper.policy import is_host_fault
-from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
+from sweeper.confirm import confirmations
+from sweeper.launches import lost_to_host
+from sweeper.lossless import STRICT, Gate
+from sweeper.records import Purpose, TrialRecord, TrialState, duration_s
+from sweeper.shortlist import Shortlist, shortlist
 from sweeper.spec import BudgetSpec
 
 
@@ -24,7 +26,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the sweep stands. `launches_left` is an estimate until the search ends: finalists may be fewer."""
+    """Where the sweep stands. `launches_left` is an estimate until the end: what is clear ends early."""
 
     trials_done: int
     trials_total: int
@@ -40,10 +42,13 @@ class Progress:
         return None if self.mean_launch_s is None else self.launches_left * self.mean_launch_s
 
 
-def next_step(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, space_left: bool) -> Step | None:
+def next_step(
+    trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, space_left: bool, gate: Gate = STRICT
+) -> Step | None:
     """The next launch, or None when the sweep is complete.
 
-    A trial that was begun and not told comes first. `space_left`: whether an untried configuration exists.
+    A trial that was begun and not told comes first. `space_left`: whether an untried configuration exists. `gate`
+    says who may win; nobody else is launched again.
     """
     running = next((trial for trial in trials if trial.state is TrialState.RUNNING), None)
     if running is not None:
@@ -51,59 +56,56 @@ def next_step(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str,
     if not trials:
         return Step(Purpose.BASELINE, None)
     if len(trials) < budget.trials and space_left:
-        return Step(Purpose.SEARCH, None)
-    pending = confirmations(trials, budget, objective)
-    return Step(Purpose.CONFIRM, pending[0]) if pending else None
+        due = control_is_due(trials, budget.baseline_every)
+        return Step(Purpose.CONTROL, 0) if due else Step(Purpose.SEARCH, None)
+    if not budget.confirm_launches:
+        return None
+    chosen = shortlist(trials, budget, objective, gate.admits(trials))
+    if chosen.pending:
+        due = control_is_due(trials, _every_recheck(budget))
+        return Step(Purpose.CONTROL, 0) if due else Step(Purpose.RECHECK, chosen.pending[0])
+    confirming = _confirming(trials, chosen, budget, objective)
+    return Step(Purpose.CONFIRM, confirming[0]) if confirming else None
 
 
-def confirmations(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str) -> list[int]:
-    """Trial numbers of the confirming launches still to make, interleaved: baseline, finalists, baseline, ..."""
-    chosen = finalists(trials, budget, objective)
-    if not chosen:
-        return []
-    since = fresh_since(chosen)
-    made = {
-        trial.number: sum(launch.started_at > since and _counts(launch) for launch in trial.launches)
-        for trial in (trials[0], *chosen)
-    }
-    rounds = range(1, budget.confirm_launches + 1)
-    return [number for number_of_launches in rounds for number, n in made.items() if n < number_of_launches]
+def control_is_due(trials: Sequence[TrialRecord], every: int) -> bool:
+    """Whether so many launches of others were made since the baseline's last one; never with 0.
 
-
-def finalists(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str) -> list[TrialRecord]:
-    """The best trials by their first measurement, best first; the baseline, always measured again, is not one."""
-    scores = {
-        trial.number: launch.metrics[objective]
-        for trial in trials
-        for launch in trial.measured[:1]
-        if trial.state is TrialState.COMPLETE and not trial.is_baseline and objective in launch.metrics
-    }
-    best = sorted(scores, key=lambda number: (-scores[number], number))[: budget.finalists]
-    by_number = {trial.number: trial for trial in trials}
-    return [by_number[number] for number in best]
-
-
-def fresh_since(chosen: Sequence[TrialRecord]) -> datetime.datetime:
-    """Only launches after this moment confirm: when the last of the finalists was first measured.
-
-    A finalist that a later, larger budget brings is thus compared with launches of the same hour, not with a
-    baseline of last week. `chosen` must not be empty and each must have been measured.
+    One that was lost to the host is made again; one that failed otherwise is not, until the next is due.
     """
-    return max(trial.measured[0].started_at for trial in chosen)
+    baseline, *others = trials
+    times = [launch.started_at for launch in baseline.launches if not lost_to_host(launch)]
+    if not every or not times:
+        return False
+    return sum(launch.started_at > max(times) for trial in others for launch in trial.launches) >= every
 
 
-def _counts(launch: LaunchRecord) -> bool:
-    """Whether a launch used up one confirmation; one that failed because of the host is made again."""
-    lost_to_host = launch.failure is not None and is_host_fault(launch.failure.kind)
-    return launch.purpose is Purpose.CONFIRM and not lost_to_host
+def finalists(
+    trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, gate: Gate = STRICT
+) -> list[TrialRecord]:
+    """The best trials as far as is known, best first, without regard to confirming launches."""
+    numbers = shortlist(trials, budget, objective, gate.admits(trials)).finalists if trials else ()
+    by_number = {trial.number: trial for trial in trials}
+    return [by_number[number] for number in numbers]
 
 
-def progress(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, space_left: bool) -> Progress:
+def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: BudgetSpec, objective: str) -> list[int]:
+    by_number = {trial.number: trial for trial in trials}
+    rivals = [by_number[number] for number in chosen.finalists]
+    return confirmations(trials[0], rivals, budget.confirm_launches, objective)
+
+
+def _every_recheck(budget: BudgetSpec) -> int:
+    """Twice as often as in the search: these launches of the baseline are what the finalists are compared with."""
+    return (budget.baseline_every + 1) // 2
+
+
+def progress(
+    trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, space_left: bool, gate: Gate = STRICT
+) -> Progress:
     """Where the sweep stands, for the live view and for the end."""
     finished = [trial for trial in trials if trial.state is not TrialState.RUNNING]
-    total = budget.trials if space_left else min(budget.trials, len(trials))
-    to_search = max(0, max(total, len(trials)) - len(finished))
-    confirming = len(confirmations(trials, budget, objective)) if not to_search else _all_confirmations(budget)
+    total = max(budget.trials if space_left else min(budget.trials, len(trials)), len(trials))
     durations = [duration_s(launch.started_at, launch.ended_at) for trial in trials for launch in trial.measured]
     scored = [
         (value, trial)
@@ -114,8 +116,8 @@ def progress(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, 
     best_value, best = max(rivals, key=lambda pair: pair[0], default=(None, None))
     return Progress(
         trials_done=len(finished),
-        trials_total=max(total, len(trials)),
-        launches_left=to_search + confirming,
+        trials_total=total,
+        launches_left=_launches_left(trials, budget, objective, total - len(finished), gate),
         mean_launch_s=sum(durations) / len(durations) if durations else None,
         baseline_value=next((value for value, trial in scored if trial.is_baseline), None),
         best_trial=best,
@@ -123,8 +125,33 @@ def progress(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, 
     )
 
 
-def _all_confirmations(budget: BudgetSpec) -> int:
-    return budget.confirm_launches * (budget.finalists + 1)
+def _launches_left(
+    trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, to_search: int, gate: Gate
+) -> int:
+    """An estimate. While the search goes on the shortlist is taken to be as long as for what was found so far."""
+    chosen = shortlist(trials, budget, objective, gate.admits(trials)) if trials else Shortlist()
+    full_confirmation = budget.confirm_launches * (budget.finalists + 1)
+    if not budget.confirm_launches:
+        rechecks, confirming = 0, 0
+    elif chosen.pending:
+        later = _rounds(max(budget.finalists, chosen.field_size // 2), budget.finalists)
+        rechecks, confirming = len(chosen.pending) + later, full_confirmation
+    elif to_search:
+        rechecks, confirming = 0, full_confirmation
+    else:
+        rechecks, confirming = 0, len(_confirming(trials, chosen, budget, objective))
+    controls = to_search // budget.baseline_every if budget.baseline_every else 0
+    controls += -(-rechecks // _every_recheck(budget)) if budget.baseline_every else 0
+    return to_search + controls + rechecks + confirming
+
+
+def _rounds(field: int, wanted: int) -> int:
+    """Launches that it takes to halve a field of so many until as many as are wanted are left."""
+    launches = 0
+    while field > wanted:
+        launches += field
+        field = max(wanted, field // 2)
+    return launches
 
 
 def start_limit_s(trials: Sequence[TrialRecord], configured_s: float) -> float:

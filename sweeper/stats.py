@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import math
 import statistics
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 CONFIDENCE = 0.95
-"""Every interval is simultaneous: all of one verdict's intervals hold together with this probability."""
+"""How sure one must be before something is called better. Of several comparisons all hold together."""
+
+UNEVEN = 0.01
+"""Spreads are not pooled when chance would show such a difference between them this rarely."""
+
+_SEED = 0
+"""The integral behind several comparisons is drawn at random points: the same ones each time."""
+
+Group = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio of means with its interval. `low` and `high` are None when the spread is unknown."""
+    """A ratio of means. What needs a spread is None when the spread is unknown.
+
+    `low` and `high`: each alone holds with 95 % confidence, one-sided and together with the same bound of all
+    other ratios of the comparison; both hold with 90 %. `p`: how often a ratio this high would be seen if in truth
+    none were above 1. `t`: the logarithm over its standard error.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
+    p: float | None = None
+    t: float | None = None
 
     @property
     def above_one(self) -> bool:
@@ -26,35 +41,164 @@ class Ratio:
         return self.low is not None and self.low > 1
 
 
-def pairwise_ratios(groups: Sequence[Sequence[float]]) -> list[list[Ratio]]:
-    """`result[i][j]` is the ratio of group i's mean to group j's, with Tukey's simultaneous interval.
+@dataclass(frozen=True)
+class Trend:
+    """A straight line through values over time. `p`: how often noise alone would give such a slope, or more."""
 
-    `groups` holds positive values, one group per configuration. The spread is pooled over all groups (how much
-    a launch varies belongs to the host more than to a configuration), so that two launches each already say
-    something. Without any repeated value there is no spread, and no interval.
+    slope: float
+    intercept: float
+    p: float
+
+
+def ratios_to_control(
+    groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...] = ()
+) -> tuple[Ratio, ...]:
+    """The ratio of each group's mean to the control's: Dunnett's one-sided comparison of several with one.
+
+    Groups hold positive values. The spread is pooled over all of them: how much a launch varies belongs to the
+    host more than to a configuration. Without any repeated value there is none. Where spreads are uneven (a server
+    that is fast after one start and slow after the next), each pair is compared for itself: Welch's test.
+
+    `hours`: when each value was measured, the control's first. With them a steady drift that all groups share is
+    estimated along with the means, and taken out (an analysis of covariance), so that values of the control from
+    earlier in the night can be used. scipy.stats.dunnett gives the same without `hours`; it knows no drift.
     """
-    logs = [[math.log(value) for value in group] for group in groups]
-    means = [sum(group) / len(group) for group in logs]
-    bare = [[Ratio(math.exp(a - b)) for b in means] for a in means]
-    if len(groups) < 2 or min(len(group) for group in groups) < 2:
-        return bare
-    if all(math.isclose(min(group), max(group), abs_tol=1e-12) for group in logs):
-        return [[Ratio(r.value, r.value, r.value) for r in row] for row in bare]
-    import numpy as np
+    return _welch(groups, control) if uneven_spreads((control, *groups)) else _ratios(groups, control, hours)
+
+
+def uneven_spreads(groups: tuple[Group, ...]) -> bool:
+    """Whether some of the groups vary significantly more than others: Bartlett's test."""
     from scipy import stats
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        interval = stats.tukey_hsd(*logs).confidence_interval(CONFIDENCE)
-        low, high = np.atleast_2d(interval.low), np.atleast_2d(interval.high)
-    indices = range(len(groups))
-    return [
-        [
-            bare[i][j] if i == j else Ratio(bare[i][j].value, math.exp(low[i, j]), math.exp(high[i, j]))
-            for j in indices
-        ]
-        for i in indices
-    ]
+    logs = [[math.log(value) for value in group] for group in groups if len(group) > 1]
+    if len(logs) < 2 or min(max(group) - min(group) for group in logs) < 1e-9:
+        return False  # a clock too coarse to show a spread
+    return float(stats.bartlett(*logs).pvalue) < UNEVEN
+
+
+def _welch(groups: tuple[Group, ...], control: Group) -> tuple[Ratio, ...]:
+    """Each group against the control, with the spread of these two; Bonferroni allows for their number."""
+    from scipy import stats
+
+    found = []
+    theirs = [math.log(value) for value in control]
+    for group in groups:
+        logs = [math.log(value) for value in group]
+        gap = statistics.fmean(logs) - statistics.fmean(theirs)
+        if min(len(logs), len(theirs)) < 2:
+            found.append(Ratio(math.exp(gap)))
+            continue
+        test = stats.ttest_ind(logs, theirs, equal_var=False, alternative="greater")
+        low = float(test.confidence_interval(1 - (1 - CONFIDENCE) / len(groups)).low)
+        p = min(1.0, len(groups) * float(test.pvalue))
+        found.append(Ratio(math.exp(gap), math.exp(low), math.exp(2 * gap - low), p, float(test.statistic)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1024)  # what comes next is asked for after each launch, from the same values
+def _ratios(groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...]) -> tuple[Ratio, ...]:
+    import numpy as np
+    from scipy import linalg
+
+    if not groups:
+        return ()
+    members = (control, *groups)
+    logs = np.log(np.concatenate([np.asarray(member) for member in members]))
+    columns = [np.ones(len(logs))]
+    columns += [np.repeat([float(i == j) for j in range(len(members))], [len(m) for m in members])
+                for i in range(1, len(members))]  # fmt: skip
+    if hours:
+        when = np.concatenate([np.asarray(member) for member in hours])
+        columns.append(when - when.mean())
+    design = np.column_stack(columns)
+    means, _, rank, _ = linalg.lstsq(design, logs)
+    values = [float(mean) for mean in means[1 : len(members)]]
+    degrees = len(logs) - int(rank)
+    if degrees < 1 or rank < design.shape[1]:
+        return tuple(Ratio(math.exp(value)) for value in values)
+    variance = float(np.sum((logs - design @ means) ** 2)) / degrees
+    if variance < 1e-20:
+        return tuple(_exact(value) for value in values)
+    covariance = variance * linalg.inv(design.T @ design)[1 : len(members), 1 : len(members)]
+    errors = np.sqrt(np.diag(covariance))
+    joint = _Joint(tuple(map(tuple, (covariance / np.outer(errors, errors)).tolist())), degrees)
+    reach = joint.quantile(CONFIDENCE)
+    return tuple(
+        Ratio(
+            math.exp(value),
+            math.exp(value - reach * error),
+            math.exp(value + reach * error),
+            1 - joint.below(value / error),
+            value / error,
+        )
+        for value, error in zip(values, map(float, errors), strict=True)
+    )
+
+
+def _exact(value: float) -> Ratio:
+    """Of values that never vary: as sure as can be."""
+    ratio = math.exp(value)
+    above = ratio > 1 + 1e-9
+    return Ratio(ratio, ratio, ratio, 0.0 if above else 1.0, math.inf if above else -math.inf)
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """The distribution of the largest of several correlated t values."""
+
+    correlation: tuple[Group, ...]
+    degrees: int
+
+    def below(self, bound: float) -> float:
+        """How probable it is that all of them are below `bound`."""
+        import numpy as np
+        from scipy import stats
+
+        count = len(self.correlation)
+        if count == 1:
+            return float(stats.t.cdf(bound, self.degrees))
+        return float(
+            stats.multivariate_t.cdf(
+                np.full(count, bound),
+                shape=np.asarray(self.correlation),
+                df=self.degrees,
+                random_state=np.random.default_rng(_SEED),
+            )
+        )
+
+    def quantile(self, probability: float) -> float:
+        """What all of them are below with `probability`."""
+        from scipy import optimize
+
+        single = t_quantile(probability, self.degrees)
+        if len(self.correlation) == 1:
+            return single
+        # Bonferroni's bound is never too small.
+        highest = t_quantile(1 - (1 - probability) / len(self.correlation), self.degrees) + 0.01
+        return float(
+            optimize.brentq(lambda bound: self.below(bound) - probability, single - 0.01, highest, xtol=1e-4)
+        )
+
+
+def trend(hours: Sequence[float], values: Sequence[float]) -> Trend | None:
+    """The line through `values` over `hours`; None for fewer than three, or if all are of the same moment."""
+    if len(values) < 3 or max(hours) - min(hours) <= 0:
+        return None
+    if max(values) - min(values) <= 0:
+        return Trend(0.0, values[0], 1.0)
+    from scipy import stats
+
+    line = stats.linregress(hours, values)
+    return Trend(float(line.slope), float(line.intercept), float(line.pvalue))
+
+
+def pooled_variance(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """The variance within groups, whatever their means, and its degrees of freedom; (0, 0) without any."""
+    repeated = [group for group in groups if len(group) > 1]
+    degrees = sum(len(group) - 1 for group in repeated)
+    if not degrees:
+        return 0.0, 0
+    return sum(statistics.variance(group) * (len(group) - 1) for group in repeated) / degrees, degrees
 
 
 def spread_pct(values: Sequence[float]) -> float | None:

@@ -2,197 +2,148 @@
 
 from __future__ import annotations
 
-import enum
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from sweeper.metrics import METRICS
+from sweeper.confirm import Confirmed, compare, were_finalists
+from sweeper.confirm import fresh_launches as fresh_launches  # what the verdict is drawn from
+from sweeper.drift import drift_of
+from sweeper.lossless import STRICT, Gate
 from sweeper.naming import difference_text
-from sweeper.plan import fresh_since
-from sweeper.records import LaunchRecord, Purpose, Record, TrialRecord, TrialState
+from sweeper.noise import noise_of
+from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import ServerConfig
-from sweeper.stats import Ratio, pairwise_ratios
+from sweeper.stats import CONFIDENCE
+from sweeper.verdict_record import Comparison as Comparison
+from sweeper.verdict_record import Excluded as Excluded
+from sweeper.verdict_record import Verdict as Verdict
+from sweeper.verdict_record import VerdictKind as VerdictKind
+from sweeper.verdict_words import words
 
 MAX_RIVALS = 5
-"""Without confirmed finalists the best few are compared: an interval widens with every further rival."""
+"""Without confirmed finalists so many of the best are shown."""
 
 Simplicity = Callable[[ServerConfig], tuple[float, ...]]
 
 
-class VerdictKind(enum.StrEnum):
-    """`tie`: several are better than the baseline but cannot be told apart; the simplest is advised."""
-
-    WINNER = "winner"
-    TIE = "tie"
-    NO_GAIN = "no gain over the baseline"
-
-
-class Comparison(Record):
-    """One configuration against the baseline. The interval is absent when the spread is unknown."""
-
-    trial_number: int
-    name: str
-    value: float
-    speedup: float
-    low: float | None
-    high: float | None
-    num_launches: int
-
-
-class Verdict(Record):
-    """`confirmed`: drawn from fresh launches of the finalists and the baseline, made after the search.
-
-    `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
-    when not even the baseline was measured. `comparisons` are sorted, fastest first.
-    """
-
-    kind: VerdictKind
-    confirmed: bool
-    advised: int | None
-    tied: tuple[int, ...] = ()
-    baseline_value: float | None = None
-    comparisons: tuple[Comparison, ...] = ()
-    text: str
-
-
-def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity) -> Verdict:
+def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity, gate: Gate = STRICT) -> Verdict:
     """The verdict on `trials` as far as they are measured. The greater the objective, the better."""
     baseline = next((trial for trial in trials if trial.is_baseline and trial.mean(objective)), None)
     if baseline is None:
         text = "No verdict: the baseline has not been measured."
         return Verdict(kind=VerdictKind.NO_GAIN, confirmed=False, advised=None, text=text)
-    rivals = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.mean(objective)]
-    fresh = _fresh(baseline, rivals, objective)
-    samples = fresh or _single_launches(baseline, rivals, objective)
-    numbers = list(samples)
-    ratios = pairwise_ratios(list(samples.values()))
+    measured = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.mean(objective)]
+    admits = gate.admits(trials)
+    rivals = [trial for trial in measured if admits(trial)]
+    so_far = compare(baseline, were_finalists(rivals), objective)
+    verdict = (
+        _from_fresh(so_far, trials, simplicity) if so_far else _from_single_launches(baseline, rivals, objective)
+    )
+    drift = drift_of(baseline.launches, objective)
+    barred = [trial for trial in measured if not admits(trial)]
+    known = {
+        "drift": drift,
+        "noise": noise_of(trials, objective, drift),
+        "excluded": _excluded(verdict, barred, baseline, (objective, gate)),
+        "differences": _differences(verdict, trials, gate),
+    }
+    verdict = verdict.model_copy(update=known)
+    return verdict.model_copy(update={"text": words(verdict, objective, trials)})
+
+
+def _from_fresh(so_far: Confirmed, trials: Sequence[TrialRecord], simplicity: Simplicity) -> Verdict:
+    """Winners are those whose bound lies above 1; of those as fast as the fastest the simplest is advised."""
     by_number = {trial.number: trial for trial in trials}
-    comparisons = _comparisons(samples, ratios, by_number)
-    winners = [c.trial_number for c in comparisons if c.low is not None and c.low > 1]
+    order = so_far.fastest_first
+    winners = [number for number in order if so_far.ratios[number].above_one]
     tied: tuple[int, ...] = ()
     kind, advised = VerdictKind.NO_GAIN, 0
-    if winners:  # the fastest first
-        row = ratios[numbers.index(winners[0])]
-        tied = tuple(n for n in winners if not row[numbers.index(n)].above_one)
+    if winners:
+        near = so_far.as_fast_as(winners[0], 1 - CONFIDENCE)
+        tied = tuple(number for number in winners if number in near)
         kind = VerdictKind.TIE if len(tied) > 1 else VerdictKind.WINNER
         advised = min(tied, key=lambda number: simplicity(by_number[number].canonical))
-    verdict = Verdict(
+    return Verdict(
         kind=kind,
-        confirmed=bool(fresh),
+        confirmed=True,
         advised=advised,
         tied=tied if len(tied) > 1 else (),
-        baseline_value=_mean(samples[0]),
-        comparisons=comparisons,
+        baseline_value=so_far.baseline_value,
+        comparisons=tuple(_confirmed_row(so_far, by_number[number], by_number[0]) for number in order),
+        num_baseline_launches=len(so_far.fresh[0]),
+        num_earlier_launches=so_far.num_earlier,
         text="",
     )
-    return verdict.model_copy(update={"text": _text(verdict, objective, trials)})
 
 
-def fresh_launches(baseline: TrialRecord, rivals: Sequence[TrialRecord]) -> dict[int, list[LaunchRecord]]:
-    """The measured launches that confirm, by trial number: the baseline and every rival that was a finalist."""
-    chosen = [trial for trial in rivals if any(launch.purpose is Purpose.CONFIRM for launch in trial.measured)]
-    since = fresh_since(chosen) if chosen else None
-    return {
-        trial.number: [
-            launch
-            for launch in trial.measured
-            if launch.purpose is Purpose.CONFIRM and (since is None or launch.started_at > since)
-        ]
-        for trial in (baseline, *chosen)
-    }
+def _confirmed_row(so_far: Confirmed, trial: TrialRecord, baseline: TrialRecord) -> Comparison:
+    ratio, values = so_far.ratios[trial.number], so_far.fresh[trial.number]
+    return Comparison(
+        trial_number=trial.number,
+        name=difference_text(trial.canonical, baseline.canonical),
+        value=so_far.baseline_value * ratio.value,
+        speedup=ratio.value,
+        low=ratio.low,
+        high=ratio.high,
+        p=ratio.p,
+        num_launches=len(values),
+    )
 
 
-def _fresh(baseline: TrialRecord, rivals: Sequence[TrialRecord], objective: str) -> dict[int, tuple[float, ...]]:
-    """The values of the confirming launches by trial number, the baseline's first; empty if too few were made.
-
-    Only launches since the last finalist was found count, so that all of them saw the host in the same state.
-    """
-    samples = {
-        number: tuple(
-            value
-            for launch in launches
-            if (value := launch.metrics.get(objective, 0.0)) > 0  # a ratio to nothing says nothing
-        )
-        for number, launches in fresh_launches(baseline, rivals).items()
-    }
-    enough = {number: values for number, values in samples.items() if len(values) >= 2}
-    return enough if 0 in enough and len(enough) > 1 else {}
-
-
-def _single_launches(
-    baseline: TrialRecord, rivals: Sequence[TrialRecord], objective: str
-) -> dict[int, tuple[float, ...]]:
-    """One number each for the baseline and the best few: enough to name them, too little to tell them from noise.
+def _from_single_launches(baseline: TrialRecord, rivals: Sequence[TrialRecord], objective: str) -> Verdict:
+    """The best few: enough to name them, too little to tell them from noise.
 
     The passes within a launch are no substitute for launches: they leave out what differs from start to start.
     """
-    best = sorted(rivals, key=lambda trial: trial.mean(objective) or 0.0, reverse=True)[:MAX_RIVALS]
-    return {trial.number: (trial.mean(objective) or 0.0,) for trial in (baseline, *best)}
-
-
-def _comparisons(
-    samples: Mapping[int, Sequence[float]], ratios: list[list[Ratio]], by_number: Mapping[int, TrialRecord]
-) -> tuple[Comparison, ...]:
+    base = baseline.mean(objective) or 0.0
+    best = sorted(rivals, key=lambda trial: -(trial.mean(objective) or 0.0))[:MAX_RIVALS]
     rows = [
         Comparison(
-            trial_number=number,
-            name=difference_text(by_number[number].canonical, by_number[0].canonical),
-            value=_mean(values),
-            speedup=ratios[index][0].value,
-            low=ratios[index][0].low,
-            high=ratios[index][0].high,
-            num_launches=len(values),
+            trial_number=trial.number,
+            name=difference_text(trial.canonical, baseline.canonical),
+            value=value,
+            speedup=value / base,
+            low=None,
+            high=None,
+            num_launches=len(trial.measured),
+            estimated=all(launch.estimated for launch in trial.measured),
         )
-        for index, (number, values) in enumerate(samples.items())
-        if number
+        for trial in best
+        if (value := trial.mean(objective))
     ]
-    return tuple(sorted(rows, key=lambda row: row.value, reverse=True))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _text(verdict: Verdict, objective: str, trials: Sequence[TrialRecord]) -> str:
-    """The verdict in plain words, with its spread and its limits."""
-    metric = METRICS[objective]
-    base = f"{metric.format(verdict.baseline_value or 0.0)} {metric.unit}"
-    if not verdict.comparisons:
-        return f"No gain over the baseline: {_nothing_else(trials)} The baseline does {base}."
-    chosen = verdict.tied or (verdict.advised,)
-    best = next((row for row in verdict.comparisons if row.trial_number in chosen), verdict.comparisons[0])
-    measured = f"{metric.format(best.value)} against {base} without speculation ({_interval(best)})"
-    if verdict.kind is VerdictKind.WINNER:
-        return f"Winner: trial {best.trial_number}, {best.name}. {measured}."
-    if verdict.kind is VerdictKind.TIE:
-        tied = ", ".join(str(number) for number in verdict.tied)
-        advised = next(row for row in verdict.comparisons if row.trial_number == verdict.advised)
-        return (
-            f"Tie: trials {tied} are faster than the baseline but cannot be told apart. Advised, as the simplest: "
-            f"trial {advised.trial_number}, {advised.name} ({_interval(advised)}). The fastest did {measured}."
-        )
-    if not verdict.confirmed:
-        return (
-            f"No gain over the baseline has been shown. The best single launch, trial {best.trial_number}, "
-            f"{best.name}, did {measured}: not confirmed. budget.confirm_launches=3 launches the best again."
-        )
-    words = f"No gain over the baseline. The best other configuration, trial {best.trial_number}, did {measured}"
-    words += "." if best.high is not None and best.high < 1 else ": not significant."
-    return (
-        f"{words} More launches may tell: a larger budget.confirm_launches goes on." if best.speedup > 1 else words
+    return Verdict(
+        kind=VerdictKind.NO_GAIN,
+        confirmed=False,
+        advised=0,
+        baseline_value=base,
+        comparisons=tuple(rows),
+        num_baseline_launches=len(baseline.measured),
+        text="",
     )
 
 
-def _nothing_else(trials: Sequence[TrialRecord]) -> str:
-    """Why there is nothing to compare with: nothing tried yet, or everything failed, and how."""
-    kinds = Counter(trial.failure.kind for trial in trials if not trial.is_baseline and trial.failure is not None)
-    if not kinds:
-        return "nothing else has been measured yet."
-    counts = ", ".join(f"{kind} {count} x" for kind, count in kinds.most_common())
-    return f"nothing else could be measured ({counts})."
+def _excluded(
+    verdict: Verdict, barred: Sequence[TrialRecord], baseline: TrialRecord, by: tuple[str, Gate]
+) -> tuple[Excluded, ...]:
+    """Of the `barred` trials those that are faster than what is advised, fastest first."""
+    objective, gate = by
+    advised = next((row.value for row in verdict.comparisons if row.trial_number == verdict.advised), None)
+    bar = advised or verdict.baseline_value or 0.0
+    found = [
+        Excluded(
+            trial_number=trial.number,
+            name=difference_text(trial.canonical, baseline.canonical),
+            value=value,
+            reasons=gate.objections(trial, baseline),
+        )
+        for trial in barred
+        if (value := trial.mean(objective) or 0.0) > bar
+    ]
+    return tuple(sorted(found, key=lambda row: -row.value))
 
 
-def _interval(row: Comparison) -> str:
-    if row.low is None or row.high is None:
-        return f"{row.speedup:.3f} x, spread unknown"
-    return f"{row.speedup:.3f} x, 95 % interval {row.low:.3f} to {row.high:.3f}"
+def _differences(verdict: Verdict, trials: Sequence[TrialRecord], gate: Gate) -> tuple[str, ...]:
+    """How the advised configuration's outputs, and those of its equals, differ from the baseline's."""
+    by_number = {trial.number: trial for trial in trials}
+    numbers = verdict.tied or ((verdict.advised,) if verdict.advised else ())
+    remarks = {number: gate.remark(by_number[number], by_number[0]) for number in numbers}
+    return tuple(f"Trial {number}: {remark}" for number, remark in remarks.items() if remark)

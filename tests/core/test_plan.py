@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from sweeper.confirm import confirmations
 from sweeper.errors import FailureKind
-from sweeper.plan import Step, confirmations, finalists, next_step, progress, start_limit_s
+from sweeper.plan import Step, finalists, next_step, progress, start_limit_s
 from sweeper.policy import POLICY, Fault
 from sweeper.records import Purpose, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec
@@ -11,8 +12,13 @@ OBJECTIVE = "output_throughput"
 BUDGET = BudgetSpec(trials=4, finalists=2, confirm_launches=2)
 
 
-def measured() -> list:  # type: ignore[type-arg]
+def measured() -> list[TrialRecord]:
     return [trial(0, [50]), trial(1, [60], m=1), trial(2, [40], m=2), trial(3, [70], m=3)]
+
+
+def pending(trials: list[TrialRecord], budget: BudgetSpec) -> list[int]:
+    """The confirming launches still to make."""
+    return confirmations(trials[0], finalists(trials, budget, OBJECTIVE), budget.confirm_launches, OBJECTIVE)
 
 
 def test_the_baseline_comes_first() -> None:
@@ -34,14 +40,14 @@ def test_the_budget_is_a_total_that_counts_failures_and_the_baseline() -> None:
     assert step == Step(Purpose.CONFIRM, 0)
 
 
-def test_finalists_are_confirmed_interleaved_with_the_baseline() -> None:
-    assert confirmations(measured(), BUDGET, OBJECTIVE) == [0, 3, 1, 0, 3, 1]
+def test_finalists_are_confirmed_in_turn_with_the_baseline_every_other_time_in_reverse() -> None:
+    assert pending(measured(), BUDGET) == [0, 3, 1, 1, 3, 0]
 
 
 def test_a_confirmation_already_made_is_not_made_again() -> None:
     trials = measured()
     trials[0] = trial(0, [50], confirm=[51])
-    assert confirmations(trials, BUDGET, OBJECTIVE) == [3, 1, 0, 3, 1]
+    assert pending(trials, BUDGET) == [3, 1, 1, 3, 0]
 
 
 def test_finalists_are_chosen_by_their_first_measurement_so_that_a_resume_chooses_the_same() -> None:
@@ -56,15 +62,15 @@ def test_a_confirmation_lost_to_the_host_is_made_again_but_a_crash_counts() -> N
     trials = measured()
     trials[0] = trials[0].model_copy(update={"launches": (*trials[0].launches, lost)})
     trials[3] = trials[3].model_copy(update={"launches": (*trials[3].launches, crash)})
-    assert confirmations(trials, BUDGET, OBJECTIVE) == [0, 1, 0, 3, 1]
+    assert pending(trials, BUDGET) == [0, 1, 1, 3, 0]
 
 
 def test_a_finalist_of_a_later_search_is_confirmed_with_the_baseline_of_the_same_hour() -> None:
     old = [trial(0, [50], confirm=[50, 51]), trial(1, [60], confirm=[60, 61], m=1), trial(2, [40], m=2)]
     budget = BudgetSpec(trials=8, finalists=1, confirm_launches=2)
-    assert confirmations(old, budget, OBJECTIVE) == []
+    assert pending(old, budget) == []
     later = [*old, trial(7, [80], m=7)]
-    assert confirmations(later, budget, OBJECTIVE) == [0, 7, 0, 7]
+    assert pending(later, budget) == [0, 7, 7, 0]
 
 
 def test_an_exhausted_space_ends_the_search_early() -> None:

@@ -1,0 +1,54 @@
+"""Whom a launch is compared with while it is measured, so that one without hope can end early."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from sweeper.drift import drift_of
+from sweeper.launches import usable
+from sweeper.lossless import Admits, everyone
+from sweeper.noise import noise_of, prompt_means, prompt_ratios
+from sweeper.records import Reference, TrialRecord, TrialState
+
+PRIOR_RATIO_PCT = 10.0
+"""How much a gain differs from prompt to prompt, before that was seen: drafts suit some texts better."""
+
+PRIOR_DEGREES = 4
+"""So many prompts is the guess worth: a pass over five."""
+
+
+def reference(trials: Sequence[TrialRecord], objective: str, admits: Admits = everyone) -> Reference | None:
+    """The best of the measured trials, the baseline among them; None before the baseline, or without prompts.
+
+    Only those that may win (`admits`) end the others' hopes.
+
+    Estimates are never referred to. What the host drifts by is not taken out: it is far below any gap that ends a
+    launch early, and the noise between starts holds it.
+    """
+    complete = [t for t in trials if t.is_baseline or (t.state is TrialState.COMPLETE and admits(t))]
+    known = {t.number: [launch for launch in t.measured if usable(launch, objective)] for t in complete}
+    if not known.get(0):
+        return None
+    means = {
+        number: statistics.fmean(launch.metrics[objective] for launch in launches)
+        for number, launches in known.items()
+        if launches
+    }
+    best = max(means, key=lambda number: (means[number], -number))
+    theirs = prompt_means(known[best])
+    if not theirs:
+        return None
+    seen = prompt_ratios([x for number, launches in known.items() if number != best for x in launches], theirs)
+    degrees, squares = PRIOR_DEGREES, PRIOR_DEGREES * PRIOR_RATIO_PCT**2
+    if seen is not None:
+        degrees, squares = degrees + seen.degrees, squares + seen.degrees * seen.pct**2
+    noise = noise_of(trials, objective, drift_of(trials[0].launches, objective))
+    return Reference(
+        trial_number=best,
+        value=means[best],
+        prompt_throughputs=theirs,
+        launch_noise_pct=noise.expected_launch.pct,
+        prompt_spread_pct=math.sqrt(squares / degrees),
+    )

@@ -1,0 +1,23 @@
+"""Which launches count, and for what."""
+
+from __future__ import annotations
+
+import datetime
+
+from sweeper.policy import is_host_fault
+from sweeper.records import LaunchRecord
+
+
+def usable(launch: LaunchRecord, objective: str) -> bool:
+    """Whether the launch has a measured objective: not an estimate, and something a ratio can be formed of."""
+    return launch.ok and not launch.estimated and launch.metrics.get(objective, 0.0) > 0
+
+
+def lost_to_host(launch: LaunchRecord) -> bool:
+    """Whether it says nothing about its configuration, and is simply made again."""
+    return launch.failure is not None and is_host_fault(launch.failure.kind)
+
+
+def hours_between(start: datetime.datetime, end: datetime.datetime) -> float:
+    """Hours from `start` to `end`."""
+    return (end - start).total_seconds() / 3600

@@ -1,0 +1,69 @@
+"""What a verdict says."""
+
+from __future__ import annotations
+
+import enum
+
+from sweeper.drift import Drift
+from sweeper.noise import Noise
+from sweeper.records import Record
+
+
+class VerdictKind(enum.StrEnum):
+    """`tie`: several are better than the baseline but cannot be told apart; the simplest is advised."""
+
+    WINNER = "winner"
+    TIE = "tie"
+    NO_GAIN = "no gain over the baseline"
+
+
+class Comparison(Record):
+    """One configuration against the baseline. What needs a spread is absent when the spread is unknown.
+
+    `low` to `high` is the two-sided 90 % interval of `speedup`; each end alone holds with 95 %, together with the
+    same end of all other finalists'. `p`: how often so great a speed-up would be seen without any.
+    `estimated`: its value is one, its only launch was ended early.
+    """
+
+    trial_number: int
+    name: str
+    value: float
+    speedup: float
+    low: float | None
+    high: float | None
+    num_launches: int
+    p: float | None = None
+    estimated: bool = False
+
+
+class Excluded(Record):
+    """A configuration that may not win, though its launches so far are faster than the advised one's."""
+
+    trial_number: int
+    name: str
+    value: float
+    reasons: tuple[str, ...]
+
+
+class Verdict(Record):
+    """`confirmed`: drawn from fresh launches of the finalists and the baseline, made after the search.
+
+    `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
+    when not even the baseline was measured. `comparisons` are sorted, fastest first. `num_baseline_launches` are
+    fresh ones; `num_earlier_launches` of the baseline count beside them when they fit. `differences`: in words,
+    how the outputs of the configurations in question differ from the baseline's.
+    """
+
+    kind: VerdictKind
+    confirmed: bool
+    advised: int | None
+    tied: tuple[int, ...] = ()
+    baseline_value: float | None = None
+    comparisons: tuple[Comparison, ...] = ()
+    num_baseline_launches: int = 0
+    num_earlier_launches: int = 0
+    drift: Drift = Drift()
+    noise: Noise = Noise()
+    excluded: tuple[Excluded, ...] = ()
+    differences: tuple[str, ...] = ()
+    text: str
