@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,7 +10,6 @@ from analysis.markup import (
     MISSING,
     Markdown,
     count,
-    duration,
     fenced,
     heading,
     inline,
@@ -24,72 +22,18 @@ from analysis.markup import (
 from analysis.reading import Reading
 from sweeper.metrics import METRICS
 from sweeper.policy import POLICY, Fault, Policy
-from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s, launch_artifact_name
+from sweeper.records import LaunchRecord, TrialRecord, TrialState, launch_artifact_name
 
 MAX_EXAMPLES = 3
 MAX_EVIDENCE = 12
 MAX_SURPRISES = 20
 MAX_RAW = 40
 
-_PHASES = {
-    "benchmark": "measured requests (useful)",
-    "warmup": "warm-up requests",
-    "start": "start until ready",
-    "stop": "stop",
-}
-_RESTART = ("start", "stop")
-
 _FAULTS = {
     Fault.CONFIGURATION: "The configuration's fault: the search keeps away from it.",
     Fault.TOOLING: "Not held against the configuration.",
     Fault.HOST: "Not held against the configuration: it is launched again.",
 }
-
-
-def costs(reading: Reading) -> list[str]:
-    """Where the time of all launches went."""
-    if not reading.launches:
-        return []
-    whole = sum(_length(launch) for launch in reading.launches)
-    good = [launch for launch in reading.launches if launch.ok]
-    phases = {name: [time for launch in good if (time := _phase(launch, name)) is not None] for name in _PHASES}
-    failed = [_length(launch) for launch in reading.launches if not launch.ok]
-    rest = sum(map(_length, good)) - sum(sum(times) for times in phases.values())
-    rows = [_cost_row(_PHASES[name], times, whole) for name, times in phases.items()]
-    if good and rest > 0.05:
-        rows.append([Markdown("between the phases"), duration(rest), MISSING, _share(rest, whole)])
-    if failed:
-        rows.append(_cost_row(f"failed launches ({len(failed)})", failed, whole))
-    restart = sum(sum(phases[name]) for name in _RESTART)
-    words = f"{count(len(reading.launches), 'launch')} took {duration(whole)}. "
-    if good:
-        words += f"Measuring: {_share(sum(phases['benchmark']), whole)}. Restarts: {_share(restart, whole)}. "
-    words += f"Failed launches: {_share(sum(failed), whole) if failed else 'none'}."
-    idle = (reading.wall_clock_s or 0.0) - whole
-    if idle >= 1:
-        words += f" Between launches: {duration(idle)}."
-    columns = {"phase": "l", "total": "r", "median per launch": "r", "share": "r"}
-    return ["## What the launches cost", "", words, "", *table(columns, rows)]
-
-
-def _cost_row(label: str, times: Sequence[float], whole: float) -> list[Markdown]:
-    if not times:
-        return [Markdown(label), MISSING, MISSING, MISSING]
-    total = sum(times)
-    return [Markdown(label), duration(total), duration(statistics.median(times)), _share(total, whole)]
-
-
-def _share(part: float, whole: float) -> Markdown:
-    return Markdown(f"{100 * part / whole:.1f} %") if whole > 0 else MISSING
-
-
-def _length(launch: LaunchRecord) -> float:
-    return duration_s(launch.started_at, launch.ended_at)
-
-
-def _phase(launch: LaunchRecord, name: str) -> float | None:
-    times = [phase.duration_s for phase in launch.phases if phase.name == name]
-    return sum(times) if times else None
 
 
 def failures(reading: Reading) -> list[str]:
@@ -177,24 +121,6 @@ def command(reading: Reading) -> list[str]:
     return ["## How to run it", "", f"Trial {trial.number} ({name}), {where}. {note}", "", *lines]
 
 
-def provenance(reading: Reading) -> list[str]:
-    """What every number depends on, and how to go on from here."""
-    lines = ["## What the numbers depend on", ""]
-    facts = [[inline(path), inline(value, 600)] for path, value in reading.fingerprint.items()]
-    lines += table({"setting": "l", "value": "l"}, facts) if facts else ["Nothing has been written down yet."]
-    name = shell_words([f"study.name={reading.name}"], {})[0]
-    again = [f"specsweep run {name}", f"specsweep run {name} budget.trials={2 * max(len(reading.trials), 10)}"]
-    return [
-        *lines,
-        "",
-        "Add the settings of the first run (`preset=`, `study.dir=`, ...) to these. The first goes on where the",
-        "sweep stopped; the second measures more configurations. Under another `study.name` all is measured anew.",
-        "A run with other settings than the ones above is refused.",
-        "",
-        *fenced(again, "bash"),
-    ]
-
-
 def raw_data(reading: Reading) -> list[str]:
     """The single values behind the means above, and the files that hold every request."""
     shown = [0, *(row.trial_number for row in reading.verdict.comparisons)]
@@ -203,7 +129,8 @@ def raw_data(reading: Reading) -> list[str]:
     folder = inline(f"artifacts/{reading.name}")
     lines.append(
         f"Every measured request and every server's log is a file in {folder}, in the folder `study.dir`: "
-        "trial-N-launch-M-requests.jsonl and trial-N-launch-M-server.log."
+        "trial-N-launch-M-requests.jsonl (a further workload's: -requests-WORKLOAD.jsonl) and "
+        "trial-N-launch-M-server.log."
     )
     if not launches:
         return lines
@@ -211,7 +138,7 @@ def raw_data(reading: Reading) -> list[str]:
     columns |= {
         heading(reading.objective): "r",
         f"each pass: {heading('output_throughput')}": "l",
-        "requests": "l",
+        "file": "l",
     }
     rows = [_raw_row(reading.by_number[launch.trial_number], launch, reading.objective) for launch in launches]
     lines += ["", *table(columns, rows[:MAX_RAW])]
@@ -226,7 +153,7 @@ def _raw_row(trial: TrialRecord, launch: LaunchRecord, objective: str) -> list[M
         Markdown(str(launch.launch_number)),
         Markdown(launch.purpose.value),
         moment(launch.started_at),
-        number(objective, launch.metrics.get(objective)),
+        number(objective, launch.metrics.get(objective), estimated=bool(launch.estimated)),
         Markdown(passes) if passes else MISSING,
         inline(f"trial-{trial.number}-{artifact}") if artifact in trial.artifacts else MISSING,
     ]

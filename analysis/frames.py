@@ -1,6 +1,7 @@
-"""The study as tables: one row per trial, per launch, per request. Columns are the same for every study.
+"""The study as tables: one row per trial, per launch (request_frames.py: per request).
 
-Values that were not measured are NA. Columns carry the names (and so the units) of METRICS.
+The columns are the same for every study; they carry the names (and so the units) of METRICS. Values that were not
+measured are NA.
 """
 
 from __future__ import annotations
@@ -8,30 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
-from pydantic import ValidationError
 
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
 from sweeper.records import (
     LaunchRecord,
-    RequestResult,
     TrialRecord,
     TrialState,
     duration_s,
-    launch_artifact_name,
 )
 from sweeper.spec import ServerConfig
 from sweeper.stats import spread_pct
-from sweeper.storage import StudyStore
 
 _METRIC_TYPES = {name: "Float64" for name in METRICS if name != "speedup"}
-_TIME = "datetime64[us, UTC]"
+TIME = "datetime64[us, UTC]"
 
 TRIAL_COLUMNS: Mapping[str, str] = {
     "number": "Int64",
     "name": "string",
     "is_baseline": "boolean",
     "state": "string",
+    "is_estimated": "boolean",
+    "is_lossy": "boolean",
     "value": "Float64",
     "speedup": "Float64",
     "spread_pct": "Float64",
@@ -42,6 +41,7 @@ TRIAL_COLUMNS: Mapping[str, str] = {
     "failure_message": "string",
 }
 """Name to dtype. `value`: the objective's mean over the measured launches; `speedup`: over the baseline's value.
+`is_estimated`: a launch of it ended early. `is_lossy`: it may write other text than the baseline.
 `spread_pct`: of the passes within a launch (mean over launches); `launch_spread_pct`: between the launches."""
 
 LAUNCH_COLUMNS: Mapping[str, str] = {
@@ -49,36 +49,20 @@ LAUNCH_COLUMNS: Mapping[str, str] = {
     "launch": "Int64",
     "purpose": "string",
     "ok": "boolean",
-    "started_at": _TIME,
-    "ended_at": _TIME,
+    "started_at": TIME,
+    "ended_at": TIME,
     "duration_s": "Float64",
     "value": "Float64",
     "spread_pct": "Float64",
     **_METRIC_TYPES,
+    "estimated": "string",
+    "doubts": "string",
+    "lossy": "string",
     "failure": "string",
     "failure_message": "string",
     "host": "string",
 }
-
-REQUEST_COLUMNS: Mapping[str, str] = {
-    "trial": "Int64",
-    "launch": "Int64",
-    "purpose": "string",
-    "prompt_id": "string",
-    "prompt_class": "string",
-    "repeat": "Int64",
-    "sent_at": _TIME,
-    "e2e_latency_ms": "Float64",
-    "ttft_ms": "Float64",
-    "num_prompt_tokens": "Int64",
-    "num_output_tokens": "Int64",
-    "num_drafted_tokens": "Int64",
-    "num_accepted_tokens": "Int64",
-    "num_verify_steps": "Int64",
-    "server_decode_ms": "Float64",
-    "finish_reason": "string",
-    "output_sha256": "string",
-}
+"""`estimated`: why `value` is an estimate. `doubts`, `lossy`: one per line. NA where there is nothing to say."""
 
 _ORDER = (TrialState.COMPLETE, TrialState.INFEASIBLE, TrialState.FAILED, TrialState.RUNNING)
 
@@ -87,36 +71,18 @@ def trials_frame(trials: Sequence[TrialRecord], objective: str) -> pd.DataFrame:
     """One row per trial: TRIAL_COLUMNS, then one column `flag.X` or `env.X` per setting of any trial."""
     base = baseline_config(trials)
     reference = next((trial.mean(objective) for trial in trials if trial.is_baseline), None)
-    frame = _frame([_trial_row(trial, objective, base, reference) for trial in trials], TRIAL_COLUMNS)
+    frame = frame_of([_trial_row(trial, objective, base, reference) for trial in trials], TRIAL_COLUMNS)
     return frame.assign(**_settings(trials))
 
 
 def launches_frame(trials: Sequence[TrialRecord], objective: str) -> pd.DataFrame:
-    """One row per launch, in the order of their start: LAUNCH_COLUMNS. Failed launches have their phase times."""
-    launches = sorted((launch for t in trials for launch in t.launches), key=lambda launch: launch.started_at)
-    return _frame([_launch_row(launch, objective) for launch in launches], LAUNCH_COLUMNS)
+    """One row per launch, in the order of their start: LAUNCH_COLUMNS. Failed launches have their phase times.
 
-
-def requests_frame(store: StudyStore, trials: Sequence[TrialRecord]) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """One row per measured request (REQUEST_COLUMNS), and what could not be read, one line each.
-
-    Reads one artifact per measured launch; missing ones and damaged lines are left out and named.
+    Behind them, for each further workload, its metrics, `estimated` and `doubts` as `WORKLOAD.NAME`.
     """
-    rows: list[Mapping[str, object]] = []
-    problems: list[str] = []
-    for launch in (launch for trial in trials for launch in trial.measured):
-        where = f"trial {launch.trial_number}, launch {launch.launch_number}"
-        try:
-            raw = store.artifact(launch.trial_number, launch_artifact_name(launch.launch_number, "requests.jsonl"))
-        except KeyError as error:
-            problems.append(f"{where}: {error.args[0]}")
-            continue
-        requests, damaged = _requests(raw)
-        rows.extend(_request_row(launch, request) for request in requests)
-        if damaged:
-            lines = ", ".join(map(str, damaged[:10]))
-            problems.append(f"{where}: {len(damaged)} damaged lines in requests.jsonl (line {lines})")
-    return _frame(rows, REQUEST_COLUMNS), tuple(problems)
+    launches = sorted((launch for t in trials for launch in t.launches), key=lambda launch: launch.started_at)
+    frame = frame_of([_launch_row(launch, objective) for launch in launches], LAUNCH_COLUMNS)
+    return frame.assign(**_further(launches))
 
 
 def ranking(trials: Sequence[TrialRecord], objective: str) -> pd.DataFrame:
@@ -148,7 +114,13 @@ def trial_name(trial: TrialRecord, base: ServerConfig) -> str | None:
     return difference_text(trial.canonical, base) if trial.key else None
 
 
-def _frame(rows: Sequence[Mapping[str, object]], columns: Mapping[str, str]) -> pd.DataFrame:
+def is_estimated(trial: TrialRecord) -> bool:
+    """Whether a measured launch of the trial ended early, so that its value is an estimate."""
+    return any(launch.estimated for launch in trial.measured)
+
+
+def frame_of(rows: Sequence[Mapping[str, object]], columns: Mapping[str, str]) -> pd.DataFrame:
+    """The rows under the columns (name to dtype); what a row lacks is NA."""
     return pd.DataFrame({name: pd.Series([r.get(name) for r in rows], dtype=t) for name, t in columns.items()})
 
 
@@ -177,6 +149,8 @@ def _trial_row(
         "name": trial_name(trial, base),
         "is_baseline": trial.is_baseline,
         "state": trial.state.value,
+        "is_estimated": is_estimated(trial),
+        "is_lossy": any(launch.lossy for launch in trial.launches),
         "value": value,
         "speedup": value / reference if value is not None and reference else None,
         "spread_pct": sum(spreads) / len(spreads) if spreads else None,
@@ -204,24 +178,27 @@ def _launch_row(launch: LaunchRecord, objective: str) -> dict[str, object]:
         "duration_s": duration_s(launch.started_at, launch.ended_at),
         "value": launch.metrics.get(objective) if launch.ok else None,
         "spread_pct": spread_pct(launch.repeat_throughputs),
+        "estimated": launch.estimated or None,
+        "doubts": "\n".join(launch.doubts) or None,
+        "lossy": "\n".join(launch.lossy) or None,
         "failure": launch.failure.kind.value if launch.failure else None,
         "failure_message": launch.failure.message if launch.failure else None,
         "host": launch.host,
     }
 
 
-def _requests(raw: bytes) -> tuple[list[RequestResult], list[int]]:
-    """The readable lines, and the numbers (from 1) of the others."""
-    found: list[RequestResult] = []
-    damaged: list[int] = []
-    for index, line in enumerate(raw.splitlines(), start=1):
-        try:
-            found.append(RequestResult.model_validate_json(line))
-        except ValidationError:
-            damaged.append(index)
-    return found, damaged
-
-
-def _request_row(launch: LaunchRecord, request: RequestResult) -> dict[str, object]:
-    place = {"trial": launch.trial_number, "launch": launch.launch_number, "purpose": launch.purpose.value}
-    return {**request.model_dump(), **place}
+def _further(launches: Sequence[LaunchRecord]) -> dict[str, pd.Series]:
+    """The columns of the further workloads, in the order in which launches introduce these."""
+    columns: dict[str, pd.Series] = {}
+    for name in dict.fromkeys(name for launch in launches for name in launch.others):
+        results = [launch.others.get(name) for launch in launches]
+        for metric in METRICS:
+            values = [result.metrics.get(metric) if result else None for result in results]
+            if any(value is not None for value in values):
+                columns[f"{name}.{metric}"] = pd.Series(values, dtype="Float64")
+        texts = {
+            "estimated": [result.estimated or None if result else None for result in results],
+            "doubts": ["\n".join(result.doubts) or None if result else None for result in results],
+        }
+        columns |= {f"{name}.{word}": pd.Series(found, dtype="string") for word, found in texts.items()}
+    return columns

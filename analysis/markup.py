@@ -21,6 +21,11 @@ Markdown = NewType("Markdown", str)
 MISSING = Markdown("–")
 """Stands for every value that was not measured; 0 never does."""
 
+ESTIMATED = "≈"
+"""Stands before a value that is an estimate, since its measuring ended early."""
+
+ESTIMATES = f"{ESTIMATED} marks an estimate: measuring ended early, since too far behind the best to matter."
+
 MAX_CELL = 300
 MAX_LINE = 300
 
@@ -34,16 +39,20 @@ def inline(value: object, limit: int = MAX_CELL) -> Markdown:
 
 
 def bold(text: Markdown) -> Markdown:
-    """`text` in bold; a dash stays as it is."""
-    return text if text == MISSING else Markdown(f"**{text}**")
+    """`text` in bold; a dash stays as it is, and so does an estimate."""
+    return text if text == MISSING or text.startswith(ESTIMATED) else Markdown(f"**{text}**")
 
 
-def number(metric: str, value: float | None, *, unit: bool = False) -> Markdown:
-    """A value of METRICS with that metric's digits, and its unit if asked for; a dash for None."""
+def number(metric: str, value: float | None, *, unit: bool = False, estimated: bool = False) -> Markdown:
+    """A value of METRICS with that metric's digits, and its unit if asked for; a dash for None.
+
+    An estimated one is marked: `≈ 55.1`.
+    """
     if value is None:
         return MISSING
     row = METRICS[metric]
-    return Markdown(f"{row.format(value)} {row.unit}".rstrip() if unit else row.format(value))
+    mark = f"{ESTIMATED} " if estimated else ""
+    return Markdown(f"{mark}{row.format(value)} {row.unit if unit else ''}".rstrip())
 
 
 def heading(metric: str) -> str:

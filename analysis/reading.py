@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from analysis.comparable import Aside, comparable
 from analysis.frames import baseline_config
+from sweeper.lossless import Gate
 from sweeper.metrics import METRICS
+from sweeper.objective import SCORE
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s
 from sweeper.secrets import MASK, is_secret_name, secrets_of
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
 from sweeper.verdict import Simplicity, Verdict, decide, fresh_launches
+
+ALLOW_LOSSY = "allow_lossy"
+"""The fact in which a study keeps whether lossy configurations may win."""
+
+FIRST_TEMPERATURE = "workload.temperature"
+_TEMPERATURE = re.compile(r"(workload|more_workloads\..+)\.temperature")
+_GREEDY = ("0", "0.0")
 
 DEFAULT_OBJECTIVE = "output_throughput"
 """For a study that stopped before it wrote down what it depends on; it holds no measurement then."""
@@ -23,26 +34,47 @@ DEFAULT_OBJECTIVE = "output_throughput"
 class Reading:
     """A study at one moment. `last_verdict` is the text a sweep ended with; empty while none has ended.
 
+    `recorded` has everything; `trials` is what may be compared, `aside` what may not. `objective` is the metric
+    that holds what configurations are ranked by, `objective_text` how that was asked for.
     `settled`: a sweep has ended and nothing was measured since.
     """
 
     name: str
+    recorded: tuple[TrialRecord, ...]
     trials: tuple[TrialRecord, ...]
+    aside: tuple[Aside, ...]
     objective: str
+    objective_text: str
     verdict: Verdict
     last_verdict: str
     settled: bool
     fingerprint: Mapping[str, str]
 
     @cached_property
+    def drawn(self) -> dict[str, str]:
+        """The workloads' temperatures above 0, by the path of the setting: their texts are not compared."""
+        settings = {path: value for path, value in self.fingerprint.items() if _TEMPERATURE.fullmatch(path)}
+        return {path: value for path, value in settings.items() if value not in _GREEDY}
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the texts of the first workload are determined, so that they can be compared."""
+        return FIRST_TEMPERATURE not in self.drawn
+
+    @cached_property
     def by_number(self) -> dict[int, TrialRecord]:
-        """The trials by number."""
-        return {trial.number: trial for trial in self.trials}
+        """The trials by number, as far as they may be compared; one that may not at all, as it was recorded."""
+        return {trial.number: trial for trial in (*self.recorded, *self.trials)}
 
     @cached_property
     def launches(self) -> tuple[LaunchRecord, ...]:
         """Every launch, in the order of their start."""
-        return tuple(sorted((n for t in self.trials for n in t.launches), key=lambda launch: launch.started_at))
+        return tuple(sorted((n for t in self.recorded for n in t.launches), key=lambda launch: launch.started_at))
+
+    @cached_property
+    def measured(self) -> tuple[LaunchRecord, ...]:
+        """Every launch that was measured, in the order of their start."""
+        return tuple(launch for launch in self.launches if launch.ok)
 
     @cached_property
     def base(self) -> ServerConfig:
@@ -78,14 +110,26 @@ class Reading:
     @cached_property
     def differing(self) -> dict[str, tuple[str, ...]]:
         """Facts of provenance that are not the same for all measured launches, with their values."""
-        rows = [launch.provenance for launch in self.launches if launch.ok]
+        rows = [launch.provenance for launch in self.measured]
         names = dict.fromkeys(name for row in rows for name in row)
-        values = {name: tuple(dict.fromkeys(row.get(name, "") for row in rows)) for name in names}
+        values = {name: tuple(dict.fromkeys(row[name] for row in rows if name in row)) for name in names}
         return {name: found for name, found in values.items() if len(found) > 1}
 
     def in_state(self, state: TrialState) -> list[int]:
         """The numbers of the trials in this state."""
-        return [trial.number for trial in self.trials if trial.state is state]
+        return [trial.number for trial in self.recorded if trial.state is state]
+
+    @property
+    def leaders(self) -> tuple[TrialRecord, ...]:
+        """The baseline and the configurations that the verdict speaks of, best first."""
+        numbers = (0, *(row.trial_number for row in self.verdict.comparisons))
+        return tuple(self.by_number[number] for number in numbers if number in self.by_number)
+
+    @property
+    def first_workload(self) -> str:
+        """The name of the workload whose numbers are the launches' own; `first` when none was written down."""
+        names = (launch.provenance.get("workload", "") for launch in reversed(self.measured))
+        return next((name for name in names if name), "first")
 
     def compared(self, trial: TrialRecord) -> tuple[LaunchRecord, ...]:
         """The launches of a trial that the verdict is drawn from."""
@@ -98,19 +142,34 @@ class Reading:
 def read(store: StudyStore, simplicity: Simplicity) -> Reading:
     """Read the study, whatever its state. Raises SpecsweepError when a stored record cannot be read."""
     fingerprint = _texts(store.fact("fingerprint"))
-    objective = fingerprint.get("objective", DEFAULT_OBJECTIVE)
-    if objective not in METRICS:
-        objective = DEFAULT_OBJECTIVE
-    trials = store.trials()
-    verdict = decide(trials, objective, simplicity)
+    asked = fingerprint.get("objective", DEFAULT_OBJECTIVE)
+    objective = asked if asked in METRICS else SCORE
+    recorded = store.trials()
     last = _texts(store.fact("verdict")).get("text", "")
-    running = any(trial.state is TrialState.RUNNING for trial in trials)
-    settled = last == verdict.text and bool(trials) and not running
-    secrets = secrets_of(trials)
-    trials = tuple(map(secrets.masked, trials))
-    verdict = decide(trials, objective, simplicity)
-    named = {path: MASK if is_secret_name(path) else secrets.hide(value) for path, value in fingerprint.items()}
-    return Reading(store.name, trials, objective, verdict, secrets.hide(last), settled, named)
+    running = any(trial.state is TrialState.RUNNING for trial in recorded)
+    gate = _gate(store, fingerprint)
+    said = {decide(trials, objective, simplicity, gate).text for trials in (recorded, comparable(recorded)[0])}
+    secrets = secrets_of(recorded)
+    masked = tuple(map(secrets.masked, recorded))
+    trials, aside = comparable(masked)
+    return Reading(
+        name=store.name,
+        recorded=masked,
+        trials=trials,
+        aside=aside,
+        objective=objective,
+        objective_text=asked,
+        verdict=decide(trials, objective, simplicity, gate),
+        last_verdict=secrets.hide(last),
+        settled=last in said and bool(recorded) and not running,
+        fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in fingerprint.items()},
+    )
+
+
+def _gate(store: StudyStore, fingerprint: Mapping[str, str]) -> Gate:
+    """Who may not win, as the sweep decides it."""
+    greedy = fingerprint.get(FIRST_TEMPERATURE, "0") in _GREEDY
+    return Gate(allow_lossy=store.fact(ALLOW_LOSSY) is True, greedy=greedy)
 
 
 def _texts(fact: object) -> dict[str, str]:

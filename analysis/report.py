@@ -9,7 +9,22 @@ import os
 import tempfile
 from pathlib import Path
 
-from analysis import details, restarts, results, tables
+from analysis import (
+    details,
+    doubts,
+    gpus,
+    launches,
+    lossless,
+    measuring,
+    noise,
+    prompts,
+    provenance,
+    restarts,
+    results,
+    tables,
+    workloads,
+)
+from analysis.definitions import definitions
 from analysis.reading import Reading, read
 from sweeper.storage import StudyStore
 from sweeper.verdict import Simplicity
@@ -20,14 +35,21 @@ SECTIONS = (
     results.comparison,
     tables.ranked,
     restarts.accept_definitions,
-    tables.prompts,
+    workloads.workloads,
+    prompts.prompts,
+    lossless.lossless,
+    noise.noise,
+    doubts.doubts,
+    measuring.measuring,
+    gpus.gpus,
+    launches.purposes,
     restarts.proofs,
-    details.costs,
+    launches.costs,
     details.failures,
     details.surprises,
     restarts.rewrites,
     details.command,
-    details.provenance,
+    provenance.provenance,
     details.raw_data,
 )
 """In the order in which they are read. A section is lines of Markdown; none when there is nothing to say."""
@@ -40,8 +62,9 @@ def markdown(store: StudyStore, simplicity: Simplicity) -> str:
 
 def render(reading: Reading) -> str:
     """The report of what has been read."""
-    blocks = ["\n".join(lines) for section in SECTIONS if (lines := section(reading))]
-    return "\n\n".join(blocks) + "\n"
+    sections = [lines for section in SECTIONS if (lines := section(reading))]
+    sections.append(definitions(line for lines in sections for line in lines))
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
 def write(store: StudyStore, simplicity: Simplicity, path: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from analysis.markup import (
+    ESTIMATES,
     MISSING,
     Markdown,
     bold,
@@ -19,18 +20,20 @@ from analysis.markup import (
 )
 from analysis.reading import Reading
 from sweeper.metrics import METRICS
+from sweeper.objective import SCORE
 from sweeper.records import TrialRecord, TrialState
 from sweeper.stats import CONFIDENCE
 from sweeper.verdict import Comparison, VerdictKind
 
 MAX_VALUES = 8
 _CONFIDENCE = f"{100 * CONFIDENCE:.0f} %"
+_INTERVAL = f"{100 * (2 * CONFIDENCE - 1):.0f} % interval"
 
 
 def title(reading: Reading) -> list[str]:
     """What this is, how far it has come, when and where."""
     lines = [f"# Sweep {inline(reading.name)}", "", f"- **State:** {_state(reading)}"]
-    if reading.trials:
+    if reading.recorded:
         counts = ", ".join(
             f"{len(found)} {word}"
             for state, word in (
@@ -41,19 +44,30 @@ def title(reading: Reading) -> list[str]:
             )
             if (found := reading.in_state(state))
         )
-        lines.append(f"- **Trials:** {len(reading.trials)} ({counts}), {count(len(reading.launches), 'launch')}")
+        lines.append(f"- **Trials:** {len(reading.recorded)} ({counts}), {count(len(reading.launches), 'launch')}")
     if reading.span:
         start, end = reading.span
         length = duration(reading.wall_clock_s)
         lines.append(f"- **Time:** {moment(start)} to {moment(end)} UTC, {length} from first start to last stop")
         hosts = ", ".join(dict.fromkeys(inline(launch.host) for launch in reading.launches))
         lines.append(f"- **Where:** host {hosts}, {_engine(reading.fingerprint)}")
+        lines.append(f"- **Ranked by:** {_objective(reading)}")
     return lines
+
+
+def _objective(reading: Reading) -> str:
+    """What configurations are ranked by, and what that means."""
+    text, meaning = inline(reading.objective_text, 1000), METRICS[reading.objective].meaning
+    if reading.objective != SCORE:
+        return f"{text} ({meaning})"
+    if "," in reading.objective_text:
+        return f"{text}: their weighted geometric mean, the score"
+    return f"{text}, the score"
 
 
 def _state(reading: Reading) -> str:
     running = reading.in_state(TrialState.RUNNING)
-    if not reading.trials:
+    if not reading.recorded:
         return "nothing has been measured yet."
     if running:
         words = f"not finished. Begun and not ended ({trials(running)}): being measured now, or interrupted."
@@ -78,9 +92,20 @@ def verdict(reading: Reading) -> list[str]:
     for name, values in reading.differing.items():
         shown = ", ".join(inline(value) for value in values)
         lines += ["", f"**Careful: launches differ in {inline(name)}:** {shown}. Such numbers do not compare."]
+    if reading.aside:
+        lines += ["", _put_aside(reading)]
     if reading.advised_launch is not None:
         lines += ["", "[How to run it](#how-to-run-it) has the command."]
     return lines
+
+
+def _put_aside(reading: Reading) -> str:
+    """Which launches the comparison leaves out."""
+    left = sorted({found.launch.trial_number for found in reading.aside})
+    words = f"{count(len(reading.aside), 'launch')} of another provenance than the newest baseline's"
+    return (
+        f"**Left out of every comparison: {words}** ({trials(left)}), named [below](#what-the-numbers-depend-on)."
+    )
 
 
 def _headline(reading: Reading) -> Markdown:
@@ -106,9 +131,9 @@ def comparison(reading: Reading) -> list[str]:
         "configuration": "l",
         heading(metric): "r",
         heading("speedup"): "r",
-        f"{_CONFIDENCE} interval": "l",
+        _INTERVAL: "l",
         "faster?": "l",
-        f"each launch ({METRICS[metric].unit})": "l",
+        f"each launch{f' ({unit})' if (unit := METRICS[metric].unit) else ''}": "l",
     }
     baseline = reading.by_number[0]
     first = [
@@ -127,8 +152,13 @@ def comparison(reading: Reading) -> list[str]:
         if verdict.confirmed
         else "Launches of the search itself: enough to see who is ahead, too little to tell that from noise."
     )
+    if any(row.estimated for row in verdict.comparisons):
+        how += f" {ESTIMATES}"
     if verdict.confirmed:
-        how += f" The intervals hold together with {_CONFIDENCE} confidence. One that spans 1 is not significant."
+        how += (
+            f" Each end of an interval holds with {_CONFIDENCE} confidence, with the same end of all others. "
+            "One that spans 1 is not significant."
+        )
     return ["## Compared with the baseline", "", how, "", *table(columns, rows)]
 
 
@@ -136,8 +166,8 @@ def _compared_row(reading: Reading, row: Comparison) -> list[Markdown]:
     return [
         Markdown(str(row.trial_number)),
         inline(row.name),
-        number(reading.objective, row.value),
-        number("speedup", row.speedup),
+        number(reading.objective, row.value, estimated=row.estimated),
+        number("speedup", row.speedup, estimated=row.estimated),
         _interval(row),
         Markdown(_significance(row)),
         _values(reading, reading.by_number[row.trial_number]),
@@ -161,13 +191,17 @@ def _significance(row: Comparison) -> str:
 def _values(reading: Reading, trial: TrialRecord) -> Markdown:
     """The compared launches' values; of a single launch, its passes as well."""
     launches = reading.compared(trial)
-    found = [launch.metrics[reading.objective] for launch in launches if reading.objective in launch.metrics]
-    text = _numbers(reading.objective, found)
+    found = [n for n in launches if reading.objective in n.metrics]
+    metric = reading.objective
+    shown = [number(metric, n.metrics[metric], estimated=bool(n.estimated)) for n in found[:MAX_VALUES]]
+    text = _listed(shown, len(found))
     if len(launches) == 1 and len(launches[0].repeat_throughputs) > 1 and reading.objective == "output_throughput":
-        text += f" (passes: {_numbers('output_throughput', launches[0].repeat_throughputs)})"
+        passes = launches[0].repeat_throughputs
+        shown = [number("output_throughput", value) for value in passes[:MAX_VALUES]]
+        text += f" (passes: {_listed(shown, len(passes))})"
     return Markdown(text)
 
 
-def _numbers(metric: str, values: Sequence[float]) -> str:
-    shown = ", ".join(number(metric, value) for value in values[:MAX_VALUES])
-    return shown + (f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else "") or MISSING
+def _listed(shown: Sequence[Markdown], count_of_all: int) -> str:
+    left = count_of_all - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "") or MISSING

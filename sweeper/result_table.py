@@ -8,8 +8,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from sweeper.drift import Drift, drift_of
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
+from sweeper.noise import noise_of
 from sweeper.records import TrialRecord
 from sweeper.spec import ServerConfig
 from sweeper.text import plain
@@ -50,7 +52,7 @@ def result_table(trials: Sequence[TrialRecord], objective: str, width: int = 80,
         table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=not left)
     for trial, row in zip(ordered, rows, strict=True):
         table.add_row(*(Text(row[heading]) for heading in shown), style="bold" if trial.is_baseline else "")
-    table.caption, table.caption_justify = _legend(trials, shown), "left"
+    table.caption, table.caption_justify = _legend(trials, objective, shown), "left"
     return table
 
 
@@ -91,8 +93,8 @@ def _fitting(headings: Sequence[str], rows: Sequence[Mapping[str, str]], width: 
     return _DECISIVE
 
 
-def _legend(trials: Sequence[TrialRecord], shown: Sequence[str]) -> str | None:
-    """What the marks in the table mean, for those that are there."""
+def _legend(trials: Sequence[TrialRecord], objective: str, shown: Sequence[str]) -> str | None:
+    """What the marks in the table mean, for those that are there, and the noise that numbers have."""
     words = []
     if any(map(_is_estimated, trials)):
         words.append("≈: estimated, measuring ended early")
@@ -100,7 +102,13 @@ def _legend(trials: Sequence[TrialRecord], shown: Sequence[str]) -> str | None:
         words.append("lossy: may write other text than the baseline")
     if "spread" in shown:
         words.append("spread: between the passes of a launch")
+    if noise := noise_of(trials, objective, _drift(trials, objective)).text:
+        words.append(f"noise: {noise}")
     return "; ".join(words) or None
+
+
+def _drift(trials: Sequence[TrialRecord], objective: str) -> Drift:
+    return drift_of([launch for trial in trials if trial.is_baseline for launch in trial.launches], objective)
 
 
 def _is_estimated(trial: TrialRecord) -> bool:

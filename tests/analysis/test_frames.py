@@ -10,16 +10,15 @@ import pytest
 
 from analysis.frames import (
     LAUNCH_COLUMNS,
-    REQUEST_COLUMNS,
     TRIAL_COLUMNS,
     launches_frame,
     ranking,
-    requests_frame,
     trials_frame,
 )
+from analysis.request_frames import REQUEST_COLUMNS, requests_frame
 from sweeper.errors import FailureKind
 from sweeper.metrics import METRICS
-from sweeper.records import Purpose, TrialState
+from sweeper.records import Purpose, TrialState, WorkloadResult
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
 from tests.analysis.builders import (
@@ -32,6 +31,7 @@ from tests.analysis.builders import (
     new_night,
     ngram,
     plain_config,
+    request,
     trial,
     won_night,
 )
@@ -178,3 +178,46 @@ def test_times_are_in_utc() -> None:
     moved = trial(0, plain_config(), [launch.model_copy(update={"started_at": elsewhere})])
     start = launches_frame([moved], OBJECTIVE)["started_at"].iloc[0]
     assert (start.to_pydatetime(), start.hour) == (NIGHT, 22)
+
+
+def test_further_workloads_have_columns_under_their_names() -> None:
+    night = new_night()
+    busy = WorkloadResult(metrics={OBJECTIVE: 310.0}, doubts=("late", "hot"))
+    launches = [measured(night, 40.0).model_copy(update={"others": {"busy": busy}}), measured(night, 41.0)]
+    frame = launches_frame([trial(0, plain_config(), launches)], OBJECTIVE)
+    assert list(frame.columns) == [*LAUNCH_COLUMNS, f"busy.{OBJECTIVE}", "busy.estimated", "busy.doubts"]
+    assert frame[f"busy.{OBJECTIVE}"].iloc[0] == 310.0
+    assert frame["busy.doubts"].iloc[0] == "late\nhot"
+    assert frame.iloc[1][[f"busy.{OBJECTIVE}", "busy.doubts"]].isna().all()
+
+
+def test_what_is_to_be_known_of_a_launch_is_in_its_row() -> None:
+    known = {"estimated": "stopped", "doubts": ("a", "b"), "lossy": ("kv fp8: rounds",)}
+    record = trial(0, plain_config(), [measured(new_night(), 40.0).model_copy(update=known)])
+    row = launches_frame([record], OBJECTIVE).iloc[0]
+    assert (row["estimated"], row["doubts"], row["lossy"]) == ("stopped", "a\nb", "kv fp8: rounds")
+    trial_row = trials_frame([record], OBJECTIVE).iloc[0]
+    assert (trial_row["is_estimated"], trial_row["is_lossy"]) == (True, True)
+
+
+def test_each_request_has_its_rates_and_the_gap_to_the_server(store: StudyStore) -> None:
+    sent = request("notice").model_copy(update={"server_e2e_ms": 990.0, "itl_p99_ms": 31.0})
+    record = trial(0, plain_config(), [measured(new_night(), 40.0)])
+    fill(store, [record])
+    store.save_launch(record.launches[0], {"requests.jsonl": sent.model_dump_json(exclude_none=True).encode()})
+    row = requests_frame(store, store.trials())[0].iloc[0]
+    assert row["tpot_ms"] == pytest.approx(980 / 47)
+    assert row["decode_throughput"] == pytest.approx(47000 / 980)
+    assert (row["output_throughput"], row["itl_p99_ms"]) == (48.0, 31.0)
+    assert row["server_gap_pct"] == pytest.approx(100 / 99)
+
+
+def test_requests_of_all_workloads_are_read(store: StudyStore) -> None:
+    known = {"others": {"busy": WorkloadResult()}, "provenance": {"workload": "chat"}}
+    launch = measured(new_night(), 40.0).model_copy(update=known)
+    fill(store, [trial(0, plain_config(), [], TrialState.RUNNING)])
+    lines = request("p").model_dump_json().encode()
+    store.save_launch(launch, {"requests.jsonl": lines, "requests-busy.jsonl": lines + b"\n{"})
+    frame, problems = requests_frame(store, store.trials())
+    assert list(frame["workload"]) == ["chat", "busy"]
+    assert problems == ("trial 0, launch 0: 1 damaged lines in requests-busy.jsonl (line 2)",)

@@ -47,12 +47,16 @@ def test_the_verdict_comes_first() -> None:
         "Compared with the baseline",
         "Ranking",
         "Prompt by prompt",
+        "Noise and drift",
+        "Doubts",
+        "Why launches were made",
         "What the launches cost",
         "Failures",
         "Surprises",
         "How to run it",
         "What the numbers depend on",
         "Raw data",
+        "What the numbers mean",
     ]
 
 

@@ -46,9 +46,15 @@ def test_numbers_of_different_provenance_are_not_compared_silently(store: StudyS
     night = new_night()
     newer = changed(measured(night, 50.0), provenance={"engine_version": "b2", "host": "gpu1"})
     trials = [trial(0, plain_config(), [measured(night, 40.0)]), trial(1, ngram(3, 4), [newer])]
-    verdict = section(report_of(store, trials), "Verdict")
+    report = report_of(store, trials)
+    verdict = section(report, "Verdict")
     assert "**Careful: launches differ in engine_version:** b2, b11549." in verdict
     assert "differ in host" not in verdict
+    assert "Left out of every comparison: 1 launch" in verdict
+    assert "ngram-simple n3 m4" not in section(report, "Ranking")
+    assert "trial 1, launch 0: engine_version b2 instead of b11549" in section(
+        report, "What the numbers depend on"
+    )
 
 
 HOSTILE = "\x1b[31m</td></table><script>x</script> | ``` ![p](http://evil/p) [l](http://evil) \n\n# Owned\n```"

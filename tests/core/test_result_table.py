@@ -76,3 +76,9 @@ def test_no_word_of_a_name_is_broken_where_it_fits(width: int) -> None:
     assert word in text
     assert "[out_of_memory]" in text or width < 60
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_the_noise_of_the_night_stands_below() -> None:
+    text = printed(trial(0, [50.0, 50.5], repeats=(49.9, 50.1)), TRIALS[1])
+    assert "noise: 0.7 % from start to start, 0.3 % between passes" in " ".join(text.split())
+    assert "noise" not in printed(*TRIALS)

@@ -16,6 +16,7 @@ from sweeper.records import (
     RequestResult,
     TrialRecord,
     TrialState,
+    WorkloadResult,
     launch_artifact_name,
 )
 from sweeper.spec import FlagValue, ServerConfig
@@ -158,3 +159,15 @@ def make_study(count: int) -> FakeStudy:
         settings = spec_config(number)
         study.add(failed_trial(number, settings) if number == 3 else trial(number, settings))
     return study
+
+
+def noted_trial(number: int) -> TrialRecord:
+    """A trial with two workloads, of which one has a name with a space in it, that ended early and is doubtful."""
+    settings = spec_config(number)
+    busy = WorkloadResult(metrics={"output_throughput": 310.5, "ttft_p99_ms": 900.0}, doubts=("sent late",))
+    noted: dict[str, Any] = {
+        "others": {"very busy": busy},
+        "estimated": "stopped after 1 of 5 prompts",
+        "lossy": ("kv fp8: rounds",),
+    }
+    return trial(number, settings, launches=(launch(number, settings, **noted),))

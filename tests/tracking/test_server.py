@@ -13,7 +13,7 @@ from tests.tracking import seen
 from tests.tracking.clocks import ManualClock
 from tests.tracking.conftest import free_port, spec_for
 from tests.tracking.gateway import FAIL, HANG, LOSE, NONSENSE, PASS, Gateway
-from tests.tracking.studies import FakeStudy, make_study
+from tests.tracking.studies import FakeStudy, make_study, noted_trial
 
 pytestmark = [
     pytest.mark.service,
@@ -42,6 +42,18 @@ def test_a_server_shows_what_sqlite_shows(
     Tracker(sqlite_spec, ManualClock()).sync(study)
     assert seen.everything(server, study.name) == seen.everything(sqlite_spec.uri, study.name)
     assert not Path(sqlite_spec.artifact_location, "night").exists()
+
+
+def test_a_server_takes_what_is_to_be_known_of_the_numbers(server: str, tmp_path: Path, study: FakeStudy) -> None:
+    study.add(noted_trial(1))
+    assert Tracker(spec_for(server, tmp_path), ManualClock()).sync(study) == SyncReport(num_written=4)
+    assert Tracker(spec_for(server, tmp_path), ManualClock()).sync(study) == SyncReport()
+    run = seen.runs(server, study.name)[1]
+    assert run.data.metrics["very busy.output_throughput"] == 310.5
+    assert run.data.metrics["very busy.ttft_p99_ms"] == 900.0
+    assert run.data.tags["specsweep.estimated"] == "stopped after 1 of 5 prompts"
+    assert run.data.tags["specsweep.doubts"] == "very busy: sent late"
+    assert run.data.tags["specsweep.lossy"] == "kv fp8: rounds"
 
 
 def test_files_go_to_the_server_and_not_to_a_local_folder(server: str, tmp_path: Path, study: FakeStudy) -> None:

@@ -1,0 +1,52 @@
+"""Which launches may be compared: those of the newest baseline's provenance. The others are put aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sweeper.records import LaunchRecord, TrialRecord
+
+_HARMLESS = frozenset({"specsweep_version"})
+"""Facts that are shown when they differ, but forbid no comparison: a newer specsweep goes on with a study."""
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A measured launch that is not compared. `differing`: fact to the baseline's value and this launch's."""
+
+    launch: LaunchRecord
+    differing: Mapping[str, tuple[str, str]]
+
+
+def comparable(trials: Sequence[TrialRecord]) -> tuple[tuple[TrialRecord, ...], tuple[Aside, ...]]:
+    """The trials with the launches that may be compared, and the launches that may not, in the order of `trials`.
+
+    The measure is the newest measured launch of the baseline; without one everything is kept. Trials of which no
+    measured launch is left are left out. A fact that one of two launches did not write down is no difference.
+    """
+    baseline = next((trial for trial in trials if trial.is_baseline), None)
+    if baseline is None or not baseline.measured:
+        return tuple(trials), ()
+    facts = max(baseline.measured, key=lambda launch: launch.started_at).provenance
+    aside = tuple(
+        Aside(launch, differing)
+        for trial in trials
+        for launch in trial.measured
+        if (differing := _differing(facts, launch.provenance))
+    )
+    left_out = {(found.launch.trial_number, found.launch.launch_number) for found in aside}
+    kept = []
+    for trial in trials:
+        launches = tuple(n for n in trial.launches if (n.trial_number, n.launch_number) not in left_out)
+        if not trial.measured or any(launch.ok for launch in launches):
+            kept.append(trial.model_copy(update={"launches": launches}))
+    return tuple(kept), aside
+
+
+def _differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    return {
+        name: (value, theirs[name])
+        for name, value in ours.items()
+        if name in theirs and theirs[name] != value and name not in _HARMLESS
+    }

@@ -1,0 +1,82 @@
+"""The part of the report on noise: what numbers differ by that ought to be equal, and whether the host drifted."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from analysis.markup import MISSING, Markdown, count, heading, inline, moment, number, table
+from analysis.reading import Reading
+from sweeper.launches import usable
+from sweeper.noise import Spread
+from sweeper.records import LaunchRecord
+
+MAX_LAUNCHES = 40
+
+
+def noise(reading: Reading) -> list[str]:
+    """The separate spreads, then the baseline's launches over the night and what they say of drift."""
+    if reading.verdict.baseline_value is None:
+        return []
+    seen, drift = reading.verdict.noise, reading.verdict.drift
+    expected = seen.expected_launch.pct
+    rows = [
+        _row("from one start to the next", seen.launches, "the same configuration; what a verdict weighs"),
+        _row("between the passes of a launch", seen.passes, "says nothing about the next start"),
+        _row("between the prompts of a launch", seen.prompts, "texts differ, servers do not: no noise"),
+        _row("of a prompt's ratio to the baseline", seen.prompt_ratios, "some texts are easier to draft"),
+    ]
+    words = (
+        "Standard deviations, in percent of the value. Seen from the launches made so far, the next start of the "
+        f"same configuration is expected to differ by {expected:.1f} %."
+    )
+    columns = {"what differs": "l", "by (%)": "r", "drawn from": "r", "note": "l"}
+    return [
+        "## Noise and drift",
+        "",
+        words,
+        "",
+        *table(columns, rows),
+        "",
+        inline(drift.text),
+        *_over_time(reading),
+    ]
+
+
+def _row(label: str, spread: Spread | None, note: str) -> list[Markdown]:
+    if spread is None:
+        return [Markdown(label), MISSING, MISSING, Markdown("nothing was seen twice")]
+    drawn = count(spread.degrees, "repetition")
+    return [Markdown(label), Markdown(f"{spread.pct:.2f}"), drawn, Markdown(note)]
+
+
+def _over_time(reading: Reading) -> list[str]:
+    """The baseline's launches that may be compared, in the order of their start, each against their mean."""
+    metric = reading.objective
+    launches = [n for n in reading.by_number[0].measured if usable(n, metric)]
+    launches.sort(key=lambda launch: launch.started_at)
+    if len(launches) < 2:
+        return []
+    mean = statistics.fmean(launch.metrics[metric] for launch in launches)
+    columns = {"launch": "r", "why": "l", "started (UTC)": "l", heading(metric): "r", "against the mean (%)": "r"}
+    rows = [_launch_row(launch, metric, mean) for launch in launches]
+    lines = ["", "The baseline over the night:", "", *table(columns, _thinned(rows))]
+    left = len(rows) - MAX_LAUNCHES
+    return [*lines, "", f"{count(left, 'launch')} in between left out."] if left > 0 else lines
+
+
+def _thinned(rows: Sequence[list[Markdown]]) -> list[list[Markdown]]:
+    """The first and the last ones, of very many."""
+    half = MAX_LAUNCHES // 2
+    return [*rows] if len(rows) <= MAX_LAUNCHES else [*rows[:half], *rows[-half:]]
+
+
+def _launch_row(launch: LaunchRecord, metric: str, mean: float) -> list[Markdown]:
+    value = launch.metrics[metric]
+    return [
+        Markdown(str(launch.launch_number)),
+        Markdown(launch.purpose.value),
+        moment(launch.started_at),
+        number(metric, value),
+        Markdown(f"{100 * (value / mean - 1):+.1f}"),
+    ]
