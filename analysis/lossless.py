@@ -74,7 +74,7 @@ def _meaning(found: OutputComparison) -> str:
         return "another text from the first words on: not the same model; no winner"
     if found.beyond_own:
         return "more than the baseline differs from itself: rounding at near-ties, or a fault"
-    return "not more than by chance"
+    return "not significantly more than the baseline differs from itself"
 
 
 def _lossy(reading: Reading) -> list[str]:
@@ -89,12 +89,8 @@ def _lossy(reading: Reading) -> list[str]:
     words = (
         f"May write other text than the baseline ({trials(lossy)}); no winner unless `verdict.allow_lossy=true`:"
     )
-    return [
-        "",
-        words,
-        "",
-        *(f"- {inline(text, 600)} ({trials(numbers)})" for text, numbers in found.items()),
-    ]
+    lines = [f"- {inline(text, 600)} ({trials(numbers)})" for text, numbers in found.items()]
+    return [words, "", *lines]
 
 
 def _excluded(reading: Reading) -> list[str]:

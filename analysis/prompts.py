@@ -31,7 +31,15 @@ def prompts(reading: Reading) -> list[str]:
     if left := len(pairs) - MAX_PROMPTS:
         lines += ["", f"{left} more prompts left out."] if left > 0 else []
     kinds = _pairs(reading, rival, lambda launch: launch.class_throughputs)
-    return [*lines, "", *_paired_table("kind of prompt", rival, kinds)] if len(kinds) > 1 else lines
+    if len(kinds) < 2:
+        return lines
+    return [
+        *lines,
+        "",
+        "By kind of prompt, all tokens of a kind over all its time:",
+        "",
+        *_paired_table("kind", rival, kinds),
+    ]
 
 
 def _pairs(reading: Reading, rival: TrialRecord, of: Throughputs) -> dict[str, tuple[float, float]]:

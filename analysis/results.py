@@ -159,6 +159,8 @@ def comparison(reading: Reading) -> list[str]:
             f" Each end of an interval holds with {_CONFIDENCE} confidence, with the same end of all others. "
             "One that spans 1 is not significant."
         )
+    if earlier := verdict.num_earlier_launches:
+        how += f" {count(earlier, 'earlier launch')} of the baseline count as well, the host's drift taken out."
     return ["## Compared with the baseline", "", how, "", *table(columns, rows)]
 
 

@@ -138,7 +138,7 @@ def standing(progress: Progress, elapsed_s: float = 0.0) -> str:
     else:
         text = f"all {progress.trials_total} trials done"
         left = progress.launches_left
-        text += f", {left} launch{'es' if left != 1 else ''} again" if left else ""
+        text += f", up to {left} launch{'es' if left != 1 else ''} again" if left else ""
     if progress.eta_s is None:
         return text
     # A launch that takes longer than its like is not soon done: what the others take is left all the same.

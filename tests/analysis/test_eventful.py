@@ -91,7 +91,7 @@ def test_a_combined_objective_is_spelt_out_and_ranked_on_its_score(store: StudyS
 
 def test_kinds_of_prompts_are_paired_with_the_baseline(report: str) -> None:
     text = section(report, "Prompt by prompt")
-    assert "| kind of prompt | baseline (tok/s) | trial 1 (tok/s) | vs baseline (x) |" in text
+    assert "| kind | baseline (tok/s) | trial 1 (tok/s) | vs baseline (x) |" in text
     assert re.search(r"\| code \| 46\.0 \| 56\.5 \| 1\.2\d\d \|", text)
 
 

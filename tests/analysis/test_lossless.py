@@ -52,7 +52,7 @@ def test_a_baseline_that_was_launched_once_says_nothing_of_itself(tmp_path: Path
     night = b.new_night()
     text = text_of(tmp_path, [wrote(night, TEXTS)], [wrote(night, FLIPPED)])
     assert "is not known: it was launched once" in text
-    assert "| not more than by chance |" in text
+    assert "| not significantly more than the baseline differs from itself |" in text
 
 
 def test_drawn_texts_are_not_compared_and_why_is_said(tmp_path: Path) -> None:

@@ -172,5 +172,5 @@ def test_what_is_left_shrinks_while_a_launch_runs_and_never_below_the_others() -
 
 def test_after_the_search_launches_are_counted() -> None:
     now = replace(state(TRIALS), trials_done=4, launches_left=6, mean_launch_s=600.0)
-    assert standing(now) == "all 4 trials done, 6 launches again, about 1 h 00 min to go"
+    assert standing(now) == "all 4 trials done, up to 6 launches again, about 1 h 00 min to go"
     assert standing(replace(now, launches_left=0, mean_launch_s=None)) == "all 4 trials done"
