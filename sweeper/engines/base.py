@@ -18,7 +18,8 @@ class HostFacts:
 
     `files`: path to the text of each file that the engine asked for (`Engine.host_files`); None: there is none.
     `known_flags`: the flags that the server's own help lists, with underscores; empty when unknown.
-    `build`: what else a number depends on (commit, CUDA, NCCL, driver, clocks policy, draft revision), by name.
+    `build`: what else a number depends on, by name: the engine's `commit`, `cuda`, `nccl`, ..., the host's
+    `driver` and `gpu_policy`, `model_revision`, and `draft PATH` with its fingerprint. Absent: not known.
     """
 
     engine_version: str = ""
@@ -120,10 +121,14 @@ class Diagnosis:
 
 
 class Engine(Protocol):
-    """One inference server's rules, command line and answers."""
+    """One inference server's rules, command line and answers.
+
+    `faked_by`: beginnings of the variables that `faked` needs to see; empty when there are none.
+    """
 
     name: str
     on_gpus: bool
+    faked_by: tuple[str, ...]
     health_path: str
     info_path: str
     metrics_path: str
@@ -148,6 +153,12 @@ class Engine(Protocol):
 
     def host_files(self, flags: Mapping[str, Sequence[FlagValue]], model_path: str) -> tuple[str, ...]:
         """Absolute paths of small text files on the host that `canonical` and `violations` need to read.
+
+        `flags` maps a flag to all values it may take.
+        """
+
+    def model_paths(self, flags: Mapping[str, Sequence[FlagValue]]) -> tuple[str, ...]:
+        """What else than the model is loaded on the host and shapes the numbers: drafts, by path or hub name.
 
         `flags` maps a flag to all values it may take.
         """

@@ -20,6 +20,7 @@ from sweeper.engines.base import (
 from sweeper.engines.help_text import long_flags
 from sweeper.engines.llamacpp_answers import diagnose_log, parse_counters, parse_stream
 from sweeper.engines.llamacpp_flags import NUMBERS
+from sweeper.engines.llamacpp_lossy import lossy_lines
 from sweeper.engines.llamacpp_rules import (
     canonical_flags,
     combination_mistakes,
@@ -66,6 +67,7 @@ class LlamaCpp:
     """The engine `llamacpp`. Its server reports little of itself: see `effective`."""
 
     name = "llamacpp"
+    faked_by: tuple[str, ...] = ()
     on_gpus = False  # the packaged one; a native build may be: host.watch_gpus=true
     health_path = "/health"
     info_path = "/props"
@@ -192,24 +194,36 @@ class LlamaCpp:
         return reported
 
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
-        """None: every draft is verified exactly."""
-        return []
+        """Other precisions of the cache, other weights, positions or samplers; never a way to draft."""
+        return lossy_lines(config, baseline)
 
     def remembers(self, config: ServerConfig) -> str:
-        """Empty."""
+        """Only ngram-mod keeps its pool: 4 drafts kept of a story, then 80 and 80 when it was asked for again.
+
+        All others gave the same three times (ngram-simple, -map-k, -map-k4v, -cache); there is nothing to flush.
+        """
+        if "ngram-mod" in spec_types(config.flags):
+            return "ngram-mod keeps what it has written: the same text is faster the second time"
         return ""
 
     def faked(self, environ: Mapping[str, str]) -> str:
         """Nothing here fakes anything."""
         return ""
 
+    def model_paths(self, flags: Mapping[str, Sequence[FlagValue]]) -> tuple[str, ...]:
+        """The draft models."""
+        paths = (path for path in flags.get("spec_draft_model", ()) if isinstance(path, str) and path)
+        return tuple(dict.fromkeys(paths))
+
     def build_argv(self, command: Sequence[str]) -> tuple[str, ...]:
-        """Empty: the version says it all."""
-        return ()
+        """`COMMAND --version` once more: it tells the compiler, too."""
+        return self.version_argv(command)
 
     def parse_build(self, output: str) -> Mapping[str, str]:
-        """Never asked."""
-        return {}
+        """The commit in parentheses behind the version, and what it was `built with`."""
+        patterns = {"commit": r"^version: .*\(([0-9a-f]{6,40})\)", "compiler": r"^built with (\S.*)$"}
+        found = {name: re.search(pattern, output, re.MULTILINE) for name, pattern in patterns.items()}
+        return {name: match[1].strip()[:200] for name, match in found.items() if match}
 
     def flush(self) -> HttpRequest | None:
         """None: every request says that it wants no prompt cache."""
@@ -233,6 +247,7 @@ class LlamaCpp:
         body = {
             **asked,
             "max_tokens": max_tokens,
+            "ignore_eos": workload.ignore_eos,
             "temperature": workload.temperature,
             "seed": workload.seed,
             "cache_prompt": False,

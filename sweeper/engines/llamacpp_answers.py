@@ -27,7 +27,7 @@ class _Stream:
     """What the chunks of one answer have said so far."""
 
     text: list[str] = field(default_factory=list)
-    ttft_ms: float | None = None
+    chunk_ms: list[float] = field(default_factory=list)
     finish_reason: str = ""
     done: bool = False
     num_chunks: int = 0
@@ -56,14 +56,17 @@ def parse_stream(response: StreamedResponse) -> Generation:
         drafted, accepted = drafted or 0, accepted or 0
         if not accepted <= drafted:
             raise ValueError(f"the answer claims {accepted} accepted of {drafted} drafted tokens")
+    prompt_ms, decode_ms = (_duration(stream.timings, name) for name in ("prompt_ms", "predicted_ms"))
     return Generation(
         text="".join(stream.text),
         num_output_tokens=num_output,
-        ttft_ms=stream.ttft_ms,
+        ttft_ms=stream.chunk_ms[0] if stream.chunk_ms else None,
         num_prompt_tokens=_count(stream.usage, "prompt_tokens"),
         num_drafted_tokens=drafted,
         num_accepted_tokens=accepted,
-        server_decode_ms=_duration(stream.timings, "predicted_ms"),
+        server_decode_ms=decode_ms,
+        server_e2e_ms=None if prompt_ms is None or decode_ms is None else prompt_ms + decode_ms,
+        chunk_ms=tuple(stream.chunk_ms),
         finish_reason=stream.finish_reason,
     )
 
@@ -83,8 +86,8 @@ def _take_chunk(stream: _Stream, at_ms: float, chunk: Mapping[str, Any]) -> None
             raise ValueError(f"a choice without delta or text: {json.dumps(choice)[:SHOWN]}")
         pieces = (delta.get("reasoning_content"), delta.get("content"), delta.get("text"))
         text = "".join(piece for piece in pieces if isinstance(piece, str))
-        if text and stream.ttft_ms is None:
-            stream.ttft_ms = at_ms
+        if text:
+            stream.chunk_ms.append(at_ms)
         stream.text.append(text)
         if isinstance(reason := choice.get("finish_reason"), str):
             stream.finish_reason = reason[:SHOWN].encode("utf-8", "backslashreplace").decode()

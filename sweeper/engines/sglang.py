@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any
 
 from launchers.base import LaunchSpec
 from sweeper.engines import sglang_answers as answers
+from sweeper.engines import sglang_programs as programs
 from sweeper.engines import sglang_reports as reports
 from sweeper.engines import sglang_spec as rules
 from sweeper.engines.base import (
@@ -26,12 +24,14 @@ from sweeper.engines.base import (
 from sweeper.engines.help_text import long_flags
 from sweeper.engines.sglang_decode import running_mistakes
 from sweeper.engines.sglang_diagnosis import diagnose_log
-from sweeper.engines.sglang_env import UNSET_ENV, env_mistakes
+from sweeper.engines.sglang_env import env_mistakes
 from sweeper.engines.sglang_flags import config_mistakes, flag_mistakes, takes_whole_numbers
+from sweeper.engines.sglang_host_env import FAKERS, UNSET_ENV, faked
 from sweeper.engines.sglang_log import fatal_sign, progress, readiness
+from sweeper.engines.sglang_lossy import lossy_lines
 from sweeper.engines.sglang_model import host_files
 from sweeper.engines.sglang_table import LISTS
-from sweeper.engines.sglang_version import parse_version, version_notice
+from sweeper.engines.sglang_version import version_notice
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 
@@ -40,32 +40,14 @@ BYPASS_STEPS = 200
 """A drafter of which so little is kept over so many verify steps is not in force: `EAGLE` instead of `EAGLE3`
 gives 1.00 with no error and no warning in any sampled version, and a draft of random weights 1.004."""
 
-_VERSION = """
-from importlib.metadata import PackageNotFoundError, version
-try:
-    print("sglang", version("sglang"))
-except PackageNotFoundError:
-    import sglang
-    print("sglang", sglang.__version__)
-"""
 
-_TEMPLATE = """
-import json, sys
-from transformers import AutoTokenizer
-tokenizer = AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=sys.argv[2] == "yes")
-texts = json.loads(sys.argv[3])
-ids = [
-    tokenizer.apply_chat_template(
-        [{"role": "user", "content": text}], add_generation_prompt=True, tokenize=True, return_dict=False
-    )
-    for text in texts
-]
-print("\\nspecsweep-token-ids " + json.dumps([[int(i) for i in row] for row in ids]))
-"""
-"""Applied by the server's own Python: /generate takes no messages, and the chat endpoint tells no acceptance."""
-
-_SHEBANG = 'IFS= read -r line < "$(command -v -- "$1")" || exit 127; shift; exec ${line#??} "$@"'
-"""Runs the interpreter named in the first line of a program such as `sglang`."""
+DRAFTING_PATHS = (
+    "speculative_draft_model_path",
+    "speculative_token_map",
+    "speculative_adaptive_config",
+    "speculative_ngram_external_corpus_path",
+    "uno_lora_path",
+)
 
 
 class SGLang:
@@ -73,6 +55,7 @@ class SGLang:
 
     name = "sglang"
     on_gpus = True
+    faked_by = FAKERS
     health_path = "/health"
     info_path = "/server_info"
     metrics_path = "/metrics"
@@ -128,14 +111,11 @@ class SGLang:
 
     def version_argv(self, command: Sequence[str]) -> tuple[str, ...]:
         """The package's version, asked of the server's own Python: the server itself takes 20 s to tell."""
-        return (*_python(command), "-c", _VERSION)
+        return programs.version_argv(command)
 
     def parse_version(self, output: str) -> str:
         """`0.5.15.post1`. Raises ValueError when there is none, or one too old."""
-        found = re.search(r"^sglang (\S+)\s*$", output, re.MULTILINE)
-        if found is None:
-            raise ValueError(f"no line `sglang VERSION` in {output.strip()[-200:]!r}")
-        return parse_version(found[1])
+        return programs.version_in(output)
 
     def help_argv(self, command: Sequence[str]) -> tuple[str, ...]:
         """`COMMAND --help`."""
@@ -192,24 +172,32 @@ class SGLang:
         return reports.parse_effective(info)
 
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
-        """None yet known."""
-        return []
+        """Accept thresholds, other precisions and weights; not what only rounds in another order."""
+        return lossy_lines(config, baseline)
 
     def remembers(self, config: ServerConfig) -> str:
-        """Empty."""
+        """A prefix cache outside of the server. NGRAM forgets: a flush empties its trie (clear_cache_pool)."""
+        storage = config.flags.get("hicache_storage_backend")
+        if storage and config.flags.get("enable_hierarchical_cache") is True:
+            return f"hicache_storage_backend {storage} keeps prefixes outside of the server, which a flush leaves"
         return ""
 
     def faked(self, environ: Mapping[str, str]) -> str:
-        """Nothing here fakes anything."""
-        return ""
+        """SGLANG_SIMULATE_ACC_LEN and its like, under all of their names."""
+        return faked(environ)
+
+    def model_paths(self, flags: Mapping[str, Sequence[FlagValue]]) -> tuple[str, ...]:
+        """Drafts, and the files that shape what is drafted."""
+        found = (value for name in DRAFTING_PATHS for value in flags.get(name, ()))
+        return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and path))
 
     def build_argv(self, command: Sequence[str]) -> tuple[str, ...]:
-        """Empty: the version says it all."""
-        return ()
+        """Commit, torch, CUDA, NCCL and the kernels' packages, asked of the server's own Python."""
+        return programs.build_argv(command)
 
     def parse_build(self, output: str) -> Mapping[str, str]:
-        """Never asked."""
-        return {}
+        """Name to version; empty when that Python did not answer."""
+        return programs.build_in(output)
 
     def flush(self) -> HttpRequest | None:
         """Empties the prefix cache; refused while a request runs."""
@@ -220,16 +208,12 @@ class SGLang:
     ) -> tuple[str, ...]:
         """The model's chat template, applied by the Python that the server runs under."""
         tokenizer = str(config.flags.get("tokenizer_path", model_path))
-        trust = "yes" if config.flags.get("trust_remote_code") is True else "no"
-        return (*_python(command), "-c", _TEMPLATE, tokenizer, trust, json.dumps(list(texts)))
+        trust = config.flags.get("trust_remote_code") is True
+        return programs.template_argv(command, tokenizer, trust, texts)
 
     def parse_template(self, output: str) -> list[tuple[int, ...]]:
         """The token ids of each text. Raises ValueError."""
-        found = re.search(r"^specsweep-token-ids (.*)$", output, re.MULTILINE)
-        rows = json.loads(found[1]) if found else None
-        if not isinstance(rows, list) or not all(_is_token_ids(row) for row in rows):
-            raise ValueError(f"no token ids in {output.strip()[-200:]!r}")
-        return [tuple(row) for row in rows]
+        return programs.token_ids_in(output)
 
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
         """A streamed /generate: the only endpoint whose answers count verify steps and accepted drafts."""
@@ -262,21 +246,3 @@ class SGLang:
     def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
         """What went wrong; None when the log does not show it (137 is SGLang's ordinary exit code)."""
         return diagnose_log(log, exit_code)
-
-
-def _python(command: Sequence[str]) -> tuple[str, ...]:
-    """The Python that runs the server, with whatever it is wrapped in (`numactl`, `env`, `nice`).
-
-    Of the program `sglang` it is named in the first line.
-    """
-    for index, word in enumerate(command):
-        name = PurePosixPath(word).name
-        if name.startswith(("python", "pypy")):
-            return tuple(command[: index + 1])
-        if name == "sglang":
-            return (*command[:index], "/bin/sh", "-c", _SHEBANG, "sh", word)
-    return ("python3",)
-
-
-def _is_token_ids(row: object) -> bool:
-    return isinstance(row, list) and bool(row) and all(type(token) is int and token >= 0 for token in row)

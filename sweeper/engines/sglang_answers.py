@@ -7,31 +7,18 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sweeper.engines.base import Generation, HttpRequest, StreamedResponse
 from sweeper.engines.events import events, json_object
+from sweeper.engines.sglang_acceptance import acceptance, count
 from sweeper.text import plain
 from sweeper.workload_spec import Prompt, WorkloadSpec
 
-CORRECT_DRAFTS = "1 + correct drafts / verify steps, per request"
-FALLBACK = "(completion tokens - 1) / verify steps, per request: this version does not count correct drafts"
-
-MAX_COUNT = 10**9
-"""No answer has more tokens: a larger count is nonsense, and would spoil every sum it enters."""
-
-MAX_HISTOGRAM = 1024
-
-# Newest name first; all of them count without the bonus token, which each verify step adds by itself.
-_CORRECT = (
-    "spec_num_correct_drafts",  # since 0.5.15
-    "spec_accepted_drafts",  # an alias of it in 0.5.15 and 0.5.20
-    "spec_accept_token_num",  # 0.5.8 and 0.5.10
-)
-_PROPOSED = ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num")
-_HISTOGRAM = ("spec_correct_drafts_histogram", "spec_accept_histogram")  # 0.5.10 knows only the second
+_MAX_S = 1e6
+"""No request takes longer: a larger figure is nonsense."""
 
 
 def request_body(prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> dict[str, Any]:
@@ -46,7 +33,7 @@ def request_body(prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> dic
         "sampling_params": {
             "temperature": workload.temperature,
             "max_new_tokens": max_tokens,
-            "ignore_eos": False,
+            "ignore_eos": workload.ignore_eos,
             "sampling_seed": workload.seed,
         },
         "stream": True,
@@ -68,7 +55,7 @@ class _Stream:
 
     texts: list[str] = field(default_factory=list)
     id_counts: list[int] = field(default_factory=list)
-    ttft_ms: float | None = None
+    times_ms: list[float] = field(default_factory=list)
     done: bool = False
     num_chunks: int = 0
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +65,7 @@ def parse_generate(response: StreamedResponse) -> Generation:
     """The answer of a streamed /generate. Raises ValueError when it is not a complete, sensible one.
 
     A killed server leaves HTTP 200 and a stream without `finish_reason`. `meta_info.decode_throughput` is
-    ignored: under speculation a real 0.5.15.post1 gave up to 1e8.
+    ignored: where an answer came in one piece a real 0.5.15.post1 gave up to 1e8.
     """
     stream = _Stream()
     for at_ms, payload in events(response):
@@ -90,57 +77,45 @@ def parse_generate(response: StreamedResponse) -> Generation:
     if not stream.done or not reason:
         raise ValueError(f"the stream ended early, after {stream.num_chunks} chunks, without a finish reason")
     meta = stream.meta
-    num_output = _count(meta, "completion_tokens")
+    num_output = count(meta, "completion_tokens")
     if num_output is None:
         raise ValueError("the answer does not say how many tokens it has (no completion_tokens)")
-    steps, accepted = _count(meta, "spec_verify_ct"), _correct_or_fallback(meta)
-    drafted = _first_count(meta, _PROPOSED)
-    if accepted is not None and drafted is not None and accepted > drafted:
-        drafted = None  # under speculative_adaptive it is computed from a draft length that is not the real one
+    in_pieces = _in_pieces(stream, num_output)
+    arrivals, drafts = _arrivals(stream, in_pieces), acceptance(meta)
     return Generation(
-        text=_whole_text(stream, num_output),
+        text="".join(stream.texts) if in_pieces else stream.texts[-1],
         num_output_tokens=num_output,
-        ttft_ms=stream.ttft_ms,
-        num_prompt_tokens=_count(meta, "prompt_tokens"),
-        num_drafted_tokens=drafted,
-        num_accepted_tokens=accepted,
-        num_verify_steps=steps,
-        accept_histogram=_histogram(meta, steps, accepted),
+        ttft_ms=arrivals[0] if arrivals else None,
+        num_prompt_tokens=count(meta, "prompt_tokens"),
+        num_drafted_tokens=drafts.num_drafted,
+        num_accepted_tokens=drafts.num_accepted,
+        num_verify_steps=drafts.num_steps,
+        accept_histogram=drafts.histogram,
+        server_decode_ms=_server_decode_ms(meta, num_output),
+        server_e2e_ms=_duration_ms(meta, "e2e_latency"),
+        chunk_ms=arrivals,
         finish_reason=reason,
-        accept_source=accept_source(meta),
+        accept_source=drafts.source,
     )
 
 
-def accept_source(meta_info: Mapping[str, Any]) -> str:
-    """Which definition of the accept length these figures allow; empty when nothing was verified.
-
-    `1 + num_accepted_tokens / num_verify_steps` is right for both: the fallback fills in the accepted drafts
-    that give (completion tokens - 1) / verify steps. The first token comes from the prefill, so it is no verify
-    step's; `spec_accept_length` of the server itself forgets that.
-    """
-    if not _count(meta_info, "spec_verify_ct"):
-        return ""
-    return FALLBACK if _first_count(meta_info, _CORRECT) is None else CORRECT_DRAFTS
-
-
-def _correct_or_fallback(meta: Mapping[str, Any]) -> int | None:
-    """The accepted drafts, counted by the server or computed from its tokens and steps; None when unknown."""
-    if (correct := _first_count(meta, _CORRECT)) is not None:
-        return correct
-    steps, tokens = _count(meta, "spec_verify_ct"), _count(meta, "completion_tokens")
-    if not steps or tokens is None:
+def _duration_ms(meta: Mapping[str, Any], name: str) -> float | None:
+    """A duration in milliseconds, which the server gives in seconds; None when it is absent or none."""
+    value = meta.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MAX_S:
         return None
-    return max(0, tokens - 1 - steps)
+    return float(value) * 1000
 
 
-def _histogram(meta: Mapping[str, Any], steps: int | None, accepted: int | None) -> tuple[int, ...]:
-    """Verify steps by accepted drafts; empty when it is missing or contradicts the counts."""
-    found: list[int] = next((meta[name] for name in _HISTOGRAM if isinstance(meta.get(name), list)), [])
-    if len(found) > MAX_HISTOGRAM or not all(_is_count(value) for value in found):
-        return ()
-    if sum(found) != steps or sum(n * value for n, value in enumerate(found)) != accepted:
-        return ()
-    return tuple(found)
+def _server_decode_ms(meta: Mapping[str, Any], num_output: int) -> float | None:
+    """The server's time for all tokens after the first; None where it does not say when the first one was ready.
+
+    It does so as `first_token_latency`, in 0.5.23 and not yet in 0.5.20.
+    """
+    whole, first = _duration_ms(meta, "e2e_latency"), _duration_ms(meta, "first_token_latency")
+    if whole is None or first is None or num_output < 2 or whole <= first:
+        return None
+    return whole - first
 
 
 def _take_chunk(stream: _Stream, at_ms: float, chunk: Mapping[str, Any]) -> None:
@@ -156,21 +131,29 @@ def _take_chunk(stream: _Stream, at_ms: float, chunk: Mapping[str, Any]) -> None
     stream.id_counts.append(len(ids) if isinstance(ids, list) else 0)
     stream.num_chunks += 1
     stream.meta = meta
-    if stream.ttft_ms is None and (stream.texts[-1] or stream.id_counts[-1]):
-        stream.ttft_ms = at_ms
+    stream.times_ms.append(at_ms)
 
 
-def _whole_text(stream: _Stream, num_output: int) -> str:
-    """The text, whether each chunk holds all of it so far or, with incremental_streaming_output, a piece of it.
+def _in_pieces(stream: _Stream, num_output: int) -> bool:
+    """Whether each chunk holds a piece of the text, with incremental_streaming_output, or all of it so far.
 
-    The token ids tell: in the first case the last chunk has them all, in the second the chunks together.
+    The token ids tell: in the first case the chunks have them all together, in the second the last chunk alone.
     """
     texts, counts = stream.texts, stream.id_counts
     if any(counts):
-        pieces = abs(sum(counts) - num_output) < abs(counts[-1] - num_output)
-    else:
-        pieces = not all(later.startswith(earlier) for earlier, later in itertools.pairwise(texts))
-    return "".join(texts) if pieces else texts[-1]
+        return abs(sum(counts) - num_output) < abs(counts[-1] - num_output)
+    return not all(later.startswith(earlier) for earlier, later in itertools.pairwise(texts))
+
+
+def _arrivals(stream: _Stream, in_pieces: bool) -> tuple[float, ...]:
+    """When each chunk came that brought something new. A token may be half a character, and show no text yet."""
+    seen: tuple[str, int] = ("", 0)
+    found = []
+    for at_ms, text, num_ids in zip(stream.times_ms, stream.texts, stream.id_counts, strict=True):
+        if (text or num_ids) and (in_pieces or text != seen[0] or num_ids > seen[1]):
+            found.append(at_ms)
+        seen = (text, num_ids)
+    return tuple(found)
 
 
 def _finish_reason(meta: Mapping[str, Any]) -> str:
@@ -182,22 +165,3 @@ def _finish_reason(meta: Mapping[str, Any]) -> str:
     if kind == "abort":
         raise ValueError(f"the server aborted the request: {plain(json.dumps(reason))}")
     return plain(kind)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT
-
-
-def _count(meta: Mapping[str, Any], name: str) -> int | None:
-    """A count, None when absent. Raises ValueError when it is not one."""
-    value = meta.get(name)
-    if value is None:
-        return None
-    if not _is_count(value):
-        raise ValueError(f"{name} is {plain(json.dumps(value))!r}, not a count")
-    return int(value)
-
-
-def _first_count(meta: Mapping[str, Any], names: Sequence[str]) -> int | None:
-    """The count under the first of `names` that is there."""
-    return next((_count(meta, name) for name in names if meta.get(name) is not None), None)

@@ -8,46 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from sweeper.engines.sglang_host_env import FAKE_ACCEPTANCE
 from sweeper.engines.sglang_version import Version
 from sweeper.spec import FlagValue
 
-FAKE_ACCEPTANCE = ("SIMULATE_ACC_", "SGLANG_SIMULATE_ACC_")
-"""Beginnings of the variables that make SGLang pretend an accept length."""
-
 SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
-
-NCCL_TUNING = (
-    "NCCL_ALGO",
-    "NCCL_BUFFSIZE",
-    "NCCL_MAX_CTAS",
-    "NCCL_MAX_NCHANNELS",
-    "NCCL_MIN_CTAS",
-    "NCCL_MIN_NCHANNELS",
-    "NCCL_NTHREADS",
-    "NCCL_NVLS_ENABLE",
-    "NCCL_P2P_LEVEL",
-    "NCCL_PROTO",
-)
-
-UNSET_ENV: tuple[str, ...] = (
-    # Fake acceptance, old and new names: a server with one of them measures nothing.
-    "SIMULATE_ACC_LEN",
-    "SIMULATE_ACC_METHOD",
-    "SIMULATE_ACC_TOKEN_MODE",
-    "SGLANG_SIMULATE_ACC_GREEDY",
-    "SGLANG_SIMULATE_ACC_LEN",
-    "SGLANG_SIMULATE_ACC_METHOD",
-    "SGLANG_SIMULATE_ACC_TOKEN_MODE",
-    # Settings of the host that would be measured without being recorded.
-    "SGLANG_ENABLE_SPEC_V2",
-    "SGLANG_ENABLE_OVERLAP_PLAN_STREAM",
-    "SGLANG_ENABLE_PP_SPEC",
-    # With it switched off /health says yes whatever happens.
-    "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION",
-    *NCCL_TUNING,
-)
-"""Unset at every launch, unless the configuration sets it. NCCL variables that a host may need to work at all
-(NCCL_P2P_DISABLE, NCCL_SOCKET_IFNAME, ...) are left as they are."""
 
 OVERWRITTEN = {
     "CUDA_DEVICE_MAX_CONNECTIONS": "SGLang sets it to 8 at every start (entrypoints/engine.py, 0.5.8 to 0.5.23)",

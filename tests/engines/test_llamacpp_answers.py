@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -55,6 +56,25 @@ def test_first_token_is_the_first_chunk_with_text_not_the_first_chunk() -> None:
     assert ENGINE.parse(saved.streamed(body, ms_per_line=10)).ttft_ms == 50  # two lines an event
 
 
+def test_each_chunk_with_text_has_its_time() -> None:
+    body = piece(None) + piece("") + piece("a") + piece("b") + piece("c", "stop") + USAGE + DONE
+    assert ENGINE.parse(saved.streamed(body, ms_per_line=10)).chunk_ms == (50, 70, 90)
+
+
+def test_the_servers_own_time_is_prompt_and_decoding_together() -> None:
+    answer = ENGINE.parse(saved.chat("chat_ngram_simple.sse"))
+    timings = event(choices=[], timings={"prompt_ms": 20.5, "predicted_ms": 100})
+    exact = ENGINE.parse(saved.streamed(piece("ab", "stop") + USAGE + timings + DONE))
+    assert (exact.server_e2e_ms, exact.server_decode_ms) == (120.5, 100)
+    assert answer.server_e2e_ms is not None
+    assert answer.server_e2e_ms > (answer.server_decode_ms or 0) > 0
+
+
+def test_half_of_the_servers_time_is_none() -> None:
+    timings = event(choices=[], timings={"predicted_ms": 100})
+    assert ENGINE.parse(saved.streamed(piece("ab", "stop") + USAGE + timings + DONE)).server_e2e_ms is None
+
+
 def test_reasoning_counts_as_text() -> None:
     thinking = event(choices=[{"delta": {"reasoning_content": "hm"}, "finish_reason": None}])
     assert ENGINE.parse(saved.streamed(thinking + piece("x", "stop") + USAGE + DONE)).text == "hmx"
@@ -93,6 +113,7 @@ def test_stream_cut_anywhere_is_not_an_answer(num_lines: int) -> None:
         (piece("a", "stop") + event(choices=[], usage={"completion_tokens": "2"}) + DONE, "not a count"),
         (piece("a", "stop") + event(choices=[], usage={"completion_tokens": True}) + DONE, "not a count"),
         (piece("a", "stop") + USAGE + event(choices=[], timings={"predicted_ms": -1}) + DONE, "not a duration"),
+        (piece("a", "stop") + USAGE + event(choices=[], timings={"prompt_ms": math.nan}) + DONE, "not a duration"),
         (
             piece("a", "stop") + USAGE + event(choices=[], timings={"draft_n": 1, "draft_n_accepted": 2}) + DONE,
             "2 accepted of 1 drafted",
@@ -158,6 +179,9 @@ def test_version_of_the_wheel_and_of_a_native_server() -> None:
     assert ENGINE.parse_version(saved.text("version.txt")) == "xllamacpp 2026.10.11549 (64fbe0fe7c40)"
     native = "ggml_cuda_init: found 1 CUDA devices\nversion: 11434 (abcdef)\nbuilt with cc 13.3.0 for x86_64\n"
     assert ENGINE.parse_version(native) == "11434 (abcdef)"
+    assert ENGINE.parse_build(native) == {"commit": "abcdef", "compiler": "cc 13.3.0 for x86_64"}
+    assert ENGINE.parse_build(saved.text("version.txt")) == {"commit": "64fbe0fe7c40"}
+    assert ENGINE.parse_build("usage: llama-server\nversion: unknown\n") == {}
 
 
 # Log.

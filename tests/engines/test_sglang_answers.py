@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.base import Generation
+from sweeper.engines.sglang_acceptance import CORRECT_DRAFTS, FALLBACK, acceptance
 from sweeper.engines.sglang_answers import (
-    CORRECT_DRAFTS,
-    FALLBACK,
-    accept_source,
     flush_request,
     parse_generate,
     request_body,
@@ -28,10 +26,11 @@ DONE = b"data: [DONE]\n\n"
 LENGTH = {"type": "length", "length": 3}
 
 
-def workload(*, chat: bool) -> WorkloadSpec:
+def workload(*, chat: bool, ignore_eos: bool = False) -> WorkloadSpec:
     return WorkloadSpec(
         name="w",
         chat=chat,
+        ignore_eos=ignore_eos,
         prompts=(PROMPT,),
         max_tokens=64,
         repeats=1,
@@ -74,6 +73,11 @@ def test_a_plain_prompt_is_sent_as_text() -> None:
         "ignore_eos": False,
         "sampling_seed": 7,
     }
+
+
+def test_a_fixed_amount_of_work_goes_past_the_end_of_the_text() -> None:
+    body = request_body(PROMPT, workload(chat=True, ignore_eos=True), 64)
+    assert body["sampling_params"]["ignore_eos"] is True
 
 
 def test_caches_are_emptied_by_a_post() -> None:
@@ -130,6 +134,50 @@ def test_an_empty_first_chunk_is_not_the_first_token() -> None:
     assert parse_generate(streamed(chunk("", []) + chunk("a", [1]) + last(), ms_per_line=10)).ttft_ms == 30
 
 
+def test_each_chunk_that_brings_something_new_has_its_time() -> None:
+    body = chunk("", []) + chunk("a", [1]) + chunk("a", [1]) + chunk("a", [1, 2]) + last("abc", [1, 2, 3])
+    answer = parse_generate(streamed(body, ms_per_line=10))  # two lines each; token 2 shows no text yet
+    assert (answer.ttft_ms, list(answer.chunk_ms)) == (30, [30, 70, 90])
+
+
+def test_pieces_that_are_alike_are_all_new() -> None:
+    body = chunk("a", [1], completion_tokens=1) + chunk("a", [1], completion_tokens=2) + last("a", [1])
+    assert parse_generate(streamed(body, ms_per_line=10)).chunk_ms == (10, 30, 50)
+
+
+@pytest.mark.parametrize("name", ["baseline", "e3_after"])
+def test_a_real_stream_has_a_time_for_each_of_its_chunks(name: str) -> None:
+    answer = parse(sglang_saved.stream(name))
+    assert 10 < len(answer.chunk_ms) <= 64
+    assert list(answer.chunk_ms) == sorted(set(answer.chunk_ms))
+
+
+# The server's own times.
+
+
+def test_the_servers_own_time_is_in_milliseconds() -> None:
+    assert parse(sglang_saved.stream("e3_after")).server_e2e_ms == pytest.approx(221.5266, abs=1e-3)
+
+
+def test_what_came_after_the_first_token_is_known_where_the_server_says_when_that_was() -> None:
+    answer = parse(last(e2e_latency=1.25, first_token_latency=0.25))
+    assert (answer.server_e2e_ms, answer.server_decode_ms) == (1250, 1000)
+    assert parse(sglang_saved.stream("e3_after")).server_decode_ms is None  # 0.5.15 does not
+
+
+@pytest.mark.parametrize(
+    "value", [None, 0, -1.0, True, "1.5", float("nan"), float("inf"), 1e300, 10**400, [1.0], {"s": 1}]
+)
+def test_a_time_that_is_none_is_left_out(value: object) -> None:
+    answer = parse(last(e2e_latency=value, first_token_latency=0.1))
+    assert (answer.server_e2e_ms, answer.server_decode_ms) == (None, None)
+
+
+@pytest.mark.parametrize("first", [1.25, 2.0, float("nan"), "x"])
+def test_a_first_token_after_the_end_tells_nothing(first: object) -> None:
+    assert parse(last(e2e_latency=1.25, first_token_latency=first)).server_decode_ms is None
+
+
 # Which figures the accept length is drawn from.
 
 
@@ -143,7 +191,7 @@ def test_without_correct_drafts_the_tokens_tell_and_the_first_came_from_prefill(
     answer = parse(last(completion_tokens=64, spec_verify_ct=21))
     assert (answer.num_verify_steps, answer.num_accepted_tokens) == (21, 42)  # 1 + 42 / 21 = 63 / 21
     assert answer.accept_source == FALLBACK
-    assert accept_source({"spec_verify_ct": 21}) == FALLBACK
+    assert acceptance({"spec_verify_ct": 21}).source == FALLBACK
 
 
 def test_the_fallback_is_never_negative() -> None:
@@ -226,6 +274,9 @@ NAMES = st.sampled_from(
         "spec_correct_drafts_histogram",
         "finish_reason",
         "prompt_tokens",
+        "num_retractions",
+        "e2e_latency",
+        "first_token_latency",
     ]
 )
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.sglang_env import (
-    UNSET_ENV,
     canonical_env,
     env_mistakes,
     env_violations,
@@ -15,6 +14,7 @@ from sweeper.engines.sglang_env import (
     plain_env,
     spec_v2,
 )
+from sweeper.engines.sglang_host_env import FAKERS, UNSET_ENV, faked
 from sweeper.engines.sglang_version import version_of
 
 NEW, OLD = version_of("0.5.23"), version_of("0.5.10.post1")
@@ -81,7 +81,13 @@ def test_illegal_value_is_told_with_the_name_first(name: str, value: str, words:
 
 @pytest.mark.parametrize(
     "name",
-    ["SGLANG_SIMULATE_ACC_LEN", "SIMULATE_ACC_LEN", "SGLANG_SIMULATE_ACC_METHOD", "SGLANG_SIMULATE_ACC_NEW_ONE"],
+    [
+        "SGLANG_SIMULATE_ACC_LEN",
+        "SIMULATE_ACC_LEN",
+        "SGL_SIMULATE_ACC_LEN",
+        "SGLANG_SIMULATE_ACC_METHOD",
+        "SGLANG_SIMULATE_ACC_NEW_ONE",
+    ],
 )
 def test_fake_acceptance_is_refused(name: str) -> None:
     assert "pretend an accept length" in env_mistakes({name: ("0",)})[0]
@@ -89,6 +95,31 @@ def test_fake_acceptance_is_refused(name: str) -> None:
 
 def test_fake_acceptance_and_unrecorded_tuning_are_always_unset() -> None:
     assert {"SGLANG_SIMULATE_ACC_LEN", "SIMULATE_ACC_LEN", "SGLANG_ENABLE_SPEC_V2", "NCCL_PROTO"} <= set(UNSET_ENV)
+
+
+def test_the_old_spelling_of_a_variable_is_unset_too() -> None:
+    assert {"SGL_SIMULATE_ACC_LEN", "SGL_ENABLE_SPEC_V2"} <= set(UNSET_ENV)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SGLANG_SIMULATE_ACC_LEN", "3.5"),
+        ("SGL_SIMULATE_ACC_LEN", "1"),
+        ("SIMULATE_ACC_LEN", " 2 "),
+        ("SGLANG_SIMULATE_ACC_LEN", "inf"),
+        ("SGLANG_SIMULATE_UNIFORM_EXPERTS", "true"),
+    ],
+)
+def test_a_server_that_pretends_is_told_with_the_variable(name: str, value: str) -> None:
+    assert faked({name: value, "SGLANG_SIMULATE_ACC_METHOD": "x"}).startswith(f"{name}={value} in the server's")
+    assert name.startswith(FAKERS)
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "", "off", "nan"])
+def test_what_switches_nothing_on_fakes_nothing(value: str) -> None:
+    assert faked({"SGLANG_SIMULATE_ACC_LEN": value, "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS": "0"}) == ""
+    assert faked({"SGLANG_SIMULATE_ACC_METHOD": "multinomial"}) == ""
 
 
 def test_what_a_host_may_need_to_work_at_all_is_left_to_it() -> None:
