@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from launchers.base import CommandResult, Launcher
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.errors import ConfigError
+from sweeper.provenance import GPU_FIELDS, gpu_build, revision_of
 from sweeper.space import domain_values
 from sweeper.spec import FlagValue, ModelSpec, SweepSpec
 
@@ -15,6 +16,7 @@ VERSION_TIMEOUT_S = 180.0
 HELP_TIMEOUT_S = 180.0  # importing a large engine from a cold disk takes a while
 FINGERPRINT_TIMEOUT_S = 120.0
 READ_TIMEOUT_S = 30.0
+BUILD_TIMEOUT_S = 120.0
 _MAX_FILE_BYTES = 1024 * 1024
 
 FINGERPRINT = r"""
@@ -48,7 +50,8 @@ printf '%s\n' "$model"
 def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> HostFacts:
     """Prepare the model, identify model and engine, and see that the server has the flags that it will be given.
 
-    Raises ConfigError (each cause named), HostLost.
+    What only tells where numbers come from (`build`) may be missing. Raises ConfigError (each cause named) and
+    HostLost.
     """
     version = _engine_version(spec, engine, launcher)
     known = _known_flags(spec, engine, launcher)
@@ -66,6 +69,12 @@ def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Host
         files=files,
         known_flags=known,
         gpu_names=gpu_names,
+        build={
+            **_engine_build(spec, engine, launcher),
+            **(_gpu_build(spec, launcher) if gpu_names else {}),
+            **({"model_revision": revision} if (revision := revision_of(path)) else {}),
+            **_draft_build(spec, engine, launcher),
+        },
     )
 
 
@@ -165,6 +174,34 @@ def _gpu_names(launcher: Launcher) -> tuple[str, ...]:
     argv = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     result = launcher.run(argv, READ_TIMEOUT_S)
     return tuple(_text(result.stdout).strip().splitlines()) if result.exit_code == 0 else ()
+
+
+def _engine_build(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Mapping[str, str]:
+    """What the server is built of, as far as its own program tells."""
+    argv = engine.build_argv(spec.engine.command)
+    result = launcher.run(argv, BUILD_TIMEOUT_S, spec.engine.env) if argv else None
+    if result is None or result.exit_code != 0:
+        return {}
+    return engine.parse_build(_text(result.stdout + b"\n" + result.stderr))
+
+
+def _gpu_build(spec: SweepSpec, launcher: Launcher) -> Mapping[str, str]:
+    """The driver, and how the GPUs in use are set; a driver that does not know a field tells nothing."""
+    result = launcher.run(("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv,noheader"), READ_TIMEOUT_S)
+    return gpu_build(_text(result.stdout), spec.host.gpus) if result.exit_code == 0 else {}
+
+
+def _draft_build(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Mapping[str, str]:
+    """Fingerprint and revision of what is loaded beside the model. A missing one shows in its launches."""
+    found = {}
+    for path in engine.model_paths(all_values(spec)):
+        argv = ("/bin/sh", "-c", FINGERPRINT, "fingerprint", path)
+        result = launcher.run(argv, FINGERPRINT_TIMEOUT_S, spec.engine.env)
+        lines = _text(result.stdout).strip().splitlines()
+        if result.exit_code == 0 and len(lines) == 2:
+            revision = revision_of(lines[1])
+            found[f"draft {path}"] = lines[0].split()[0][:16] + (f", revision {revision}" if revision else "")
+    return found
 
 
 def _text(raw: bytes) -> str:

@@ -7,20 +7,41 @@ from collections.abc import Mapping
 
 from sweeper.engines.base import HostFacts
 from sweeper.errors import StudyMismatch
+from sweeper.provenance import prompts_digest
 from sweeper.spec import Choice, Domain, FlagValue, IntRange, Parameter, SweepSpec, digest
+from sweeper.workload_spec import WorkloadSpec
 
 Fingerprint = Mapping[str, str]
 
 _PLAIN_WORD = re.compile(r"(?!(true|false|null|nan|inf)$)[A-Za-z][\w./-]*", re.IGNORECASE | re.ASCII)
 
 
+FACTS = ("engine.build.", "host.driver", "host.gpu_policy", "host.gpus", "model.draft ")
+"""Beginnings of what is read from the host rather than set. Where one of two starts could not read it, or did not
+know to, it is not compared: a study of an older specsweep goes on."""
+
+_WORKLOAD = (
+    # What decides which work is measured. Each other setting decides only how long or how well, so it may change
+    # within a study: name, max_repeats, precision_pct, max_measure_s, stop_hopeless (what is estimated says so in
+    # its record), warmup_max_requests, warmup_max_s (a plateau is a plateau), request_timeout_s.
+    "chat",
+    "concurrency",
+    "fresh_prefixes",
+    "ignore_eos",
+    "max_tokens",
+    "repeats",  # passes after the first have prefixes of their own: with another number the texts are others
+    "request_rate",
+    "seed",
+    "temperature",
+)
+
+
 def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
     """Dotted path to value, for everything that a measured number depends on.
 
-    Budget, limits and tracking are left out: they may change at any time.
+    Budget, limits, verdict and tracking are left out: they may change at any time. So may specsweep's own version,
+    which each record has.
     """
-    workload = spec.workload
-    prompts = digest([prompt.model_dump() for prompt in workload.prompts])
     settings = {
         "engine.name": spec.engine.name,
         "engine.version": facts.engine_version,
@@ -31,12 +52,30 @@ def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
         "model.content": facts.model_fingerprint,
         **{f"host.files.{path}": digest(text)[:16] for path, text in sorted(facts.files.items())},
         **({"host.gpus": ", ".join(facts.gpu_names)} if facts.gpu_names else {}),
-        "objective": spec.objective_metric,
+        **{_fact(name): value for name, value in facts.build.items() if name not in _SAME_CONTENT},
+        "objective": spec.objective.text(spec.workload.name),
         **{f"space.{_name(p)}": _domain(p) for p in spec.space.parameters},
-        "workload.prompts": f"{len(workload.prompts)} prompts, sha256 {prompts[:12]}",
+        **_workload("workload", spec.workload),
     }
-    fixed = workload.model_dump(exclude={"name", "prompts", "request_timeout_s"})
-    return {**settings, **{f"workload.{name}": repr(value) for name, value in fixed.items()}}
+    for workload in spec.more_workloads:
+        settings |= _workload(f"more_workloads.{workload.name}", workload)
+    return settings
+
+
+_SAME_CONTENT = frozenset({"model_revision"})
+"""The model's content is compared, wherever it came from."""
+
+
+def _fact(name: str) -> str:
+    """The dotted path of a fact in HostFacts.build."""
+    if name in ("driver", "gpu_policy"):
+        return f"host.{name}"
+    return f"model.{name}" if name.startswith("draft ") else f"engine.build.{name}"
+
+
+def _workload(path: str, workload: WorkloadSpec) -> dict[str, str]:
+    settings = {f"{path}.{name}": repr(getattr(workload, name)) for name in _WORKLOAD}
+    return {f"{path}.prompts": prompts_digest(workload), **settings}
 
 
 def require_same(study_name: str, stored: Fingerprint, current: Fingerprint) -> None:
@@ -45,6 +84,7 @@ def require_same(study_name: str, stored: Fingerprint, current: Fingerprint) -> 
         f"  {path}: {stored.get(path, '(absent)')} then, {current.get(path, '(absent)')} now"
         for path in sorted({*stored, *current})
         if stored.get(path) != current.get(path)
+        and not (path.startswith(FACTS) and (path not in stored or path not in current))
     ]
     if lines:
         raise StudyMismatch(
@@ -56,6 +96,11 @@ def require_same(study_name: str, stored: Fingerprint, current: Fingerprint) -> 
                 ]
             )
         )
+
+
+def with_new_facts(stored: Fingerprint, current: Fingerprint) -> dict[str, str]:
+    """What a study that was found the same should keep from now on: its own, and facts that it did not know."""
+    return {**{path: value for path, value in current.items() if path.startswith(FACTS)}, **stored}
 
 
 def _name(parameter: Parameter) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,14 +15,19 @@ from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError
 from sweeper.facts import read_host_facts
+from sweeper.provenance import provenance_of, revision_of
+from sweeper.spec import SweepSpec
 from tests.server.fake_launcher import FakeLauncher
 
 pytestmark = pytest.mark.compose
 
+SNAPSHOT = "/hub/models--org--draft/snapshots/" + "0123456789abcdef" * 2 + "01234567"
+POLICY = "Enabled, 600.00 W, [N/A], [N/A], Disabled, Disabled, Default"
 HELP = b"""usage: server
 -m,  --model FNAME            the model
 -t,  --threads N              threads
 --parallel N, --ctx-size N, --flash-attn [on|off|auto]
+--spec-draft-model FNAME
 --spec-type none,ngram-simple,ngram-map-k,ngram-map-k4v
 --spec-ngram-simple-size-n N, --spec-ngram-simple-size-m N
 --spec-ngram-map-k-size-n N, --spec-ngram-map-k-size-m N
@@ -34,6 +40,8 @@ class Answers:
     """A host whose server answers --version and --help; the model is there."""
 
     help: CommandResult = field(default_factory=lambda: CommandResult(0, HELP, b""))
+    gpus: str = ""
+    missing: tuple[str, ...] = ()
     asked: list[str] = field(default_factory=list)
 
     def launcher(self) -> FakeLauncher:
@@ -47,18 +55,40 @@ class _Scripted(FakeLauncher):
 
     def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
         self.answers.asked.append(argv[-1])
+        if argv[0] == "nvidia-smi":
+            return self._nvidia_smi(argv)
         if argv[-1] == "--version":
-            return CommandResult(0, b"", b"version: 1234 (abcdef)\n")
+            return CommandResult(0, b"", b"version: 1234 (abcdef)\nbuilt with cc 13.3.0\n")
+        if argv[-1] in self.answers.missing:
+            return CommandResult(3, b"", b"no such file or folder\n")
         if argv[-1] == "--help":
             return self.answers.help
-        return CommandResult(0, b"0123456789abcdef0123  -\n/m.gguf\n", b"")
+        place = SNAPSHOT if argv[-1] == "org/draft" else argv[-1]
+        return CommandResult(0, f"0123456789abcdef0123  -\n{place}\n".encode(), b"")
+
+    def _nvidia_smi(self, argv: tuple[str, ...]) -> CommandResult:
+        """What is told of two GPUs; a field that the driver does not know spoils the whole answer."""
+        fields = argv[1].removeprefix("--query-gpu=")
+        if not self.answers.gpus:
+            return CommandResult(127, b"", b"not found")
+        if fields == "name":
+            return CommandResult(0, b"RTX\nRTX\n", b"")
+        return CommandResult(2 if "not a valid field" in self.answers.gpus else 0, self.answers.gpus.encode(), b"")
+
+
+@functools.cache
+def composed(*overrides: str) -> SweepSpec:
+    return load(["model=gguf", "model.path=/m.gguf", *overrides]).spec
+
+
+def facts_of(answers: Answers, *overrides: str) -> HostFacts:
+    return read_host_facts(composed(*overrides), engine_for("llamacpp"), answers.launcher())
 
 
 def mistakes(answers: Answers, *overrides: str) -> tuple[str, ...]:
     """What the host says of a sweep with these overrides; empty when it is content."""
-    spec = load(["model=gguf", "model.path=/m.gguf", *overrides]).spec
     try:
-        read_host_facts(spec, engine_for("llamacpp"), answers.launcher())
+        facts_of(answers, *overrides)
     except ConfigError as error:
         return error.mistakes
     return ()
@@ -135,3 +165,52 @@ def test_a_draft_that_is_not_there_and_a_gpu_that_does_not_exist_cost_no_launch(
     )
     assert any(line.startswith("model.path: /m/config.json cannot be read") for line in lines)
     assert any("host.gpus: 2: host here has the GPUs 0 to 1" in line for line in lines)
+
+
+def test_the_engines_build_driver_and_gpu_policy_are_known() -> None:
+    build = facts_of(Answers(gpus=f"0, 570.86.10, {POLICY}\n1, 570.86.10, {POLICY}\n")).build
+    assert build == {
+        "commit": "abcdef",
+        "compiler": "cc 13.3.0",
+        "driver": "570.86.10",
+        "gpu_policy": (
+            "persistence Enabled, power limit 600.00 W, ECC Disabled, MIG Disabled, compute mode Default"
+        ),
+    }
+
+
+def test_gpus_that_are_set_differently_are_told_apart_if_they_are_in_use() -> None:
+    lines = f"0, 570.86.10, {POLICY}\n1, 570.86.10, {POLICY.replace('600', '300')}\n"
+    assert facts_of(Answers(gpus=lines)).build["gpu_policy"].count("GPU ") == 2
+    assert "300.00 W" not in facts_of(Answers(gpus=lines), "host.gpus=[0]").build["gpu_policy"]
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "Field is not a valid field to query.", "Unable to determine the device handle\n", "0, 1, 2\n"]
+)
+def test_a_host_that_tells_nothing_of_its_gpus_is_no_mistake(answer: str) -> None:
+    assert set(facts_of(Answers(gpus=answer)).build) == {"commit", "compiler"}
+
+
+def test_drafts_have_a_fingerprint_and_a_revision_where_one_is_known() -> None:
+    answers = Answers(missing=("/no/such",))
+    build = facts_of(answers, "space.spec_draft_model=choice(/d.gguf,org/draft,/no/such)").build
+    assert {name: value for name, value in build.items() if name.startswith("draft ")} == {
+        "draft /d.gguf": "0123456789abcdef",
+        "draft org/draft": f"0123456789abcdef, revision {SNAPSHOT.rpartition('/')[2]}",
+    }
+
+
+def test_a_models_revision_is_the_commit_of_its_snapshot() -> None:
+    assert revision_of(SNAPSHOT) == revision_of(SNAPSHOT + "/") == SNAPSHOT.rpartition("/")[2]
+    assert revision_of("/models/snapshots/main") == revision_of("/m.gguf") == ""
+
+
+def test_a_record_says_where_its_numbers_come_from() -> None:
+    spec = composed()
+    facts = HostFacts(engine_version="1", gpu_names=("RTX", "RTX"), build={"driver": "570", "commit": "abc"})
+    told = provenance_of(spec, facts, "gpu1")
+    assert told["prompts"].startswith(f"{len(spec.workload.prompts)} prompts, sha256 ")
+    assert (told["driver"], told["commit"], told["gpus"], told["host"]) == ("570", "abc", "RTX, RTX", "gpu1")
+    assert told["specsweep_version"]
+    assert "cuda" not in told
