@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sweeper.drift import drift_of
 from sweeper.launches import usable
 from sweeper.lossless import Admits, everyone
-from sweeper.noise import noise_of, prompt_means, prompt_ratios
+from sweeper.noise import expected_launch_noise, prompt_means, prompt_ratios
 from sweeper.records import Reference, TrialRecord, TrialState
 
 PRIOR_RATIO_PCT = 10.0
@@ -44,11 +44,11 @@ def reference(trials: Sequence[TrialRecord], objective: str, admits: Admits = ev
     degrees, squares = PRIOR_DEGREES, PRIOR_DEGREES * PRIOR_RATIO_PCT**2
     if seen is not None:
         degrees, squares = degrees + seen.degrees, squares + seen.degrees * seen.pct**2
-    noise = noise_of(trials, objective, drift_of(trials[0].launches, objective))
+    noise = expected_launch_noise(trials, objective, drift_of(trials[0].launches, objective))
     return Reference(
         trial_number=best,
         value=means[best],
         prompt_throughputs=theirs,
-        launch_noise_pct=noise.expected_launch.pct,
+        launch_noise_pct=noise.pct,
         prompt_spread_pct=math.sqrt(squares / degrees),
     )

@@ -53,11 +53,7 @@ class Noise(Record):
 
         The guess is never below what the passes leave uncertain.
         """
-        guess = max(PRIOR_LAUNCH_PCT, self.pass_error_pct)
-        seen = self.launches or Spread(pct=0.0, degrees=0)
-        degrees = PRIOR_DEGREES + seen.degrees
-        squares = PRIOR_DEGREES * guess**2 + seen.degrees * seen.pct**2
-        return Spread(pct=math.sqrt(squares / degrees), degrees=degrees)
+        return _expected(self.launches, self.pass_error_pct)
 
     @property
     def text(self) -> str:
@@ -72,25 +68,48 @@ class Noise(Record):
 
 def noise_of(trials: Sequence[TrialRecord], objective: str, drift: Drift | None = None) -> Noise:
     """The noise that the measured launches of `trials` show; between starts with `drift` taken out."""
-    drift = drift or Drift()
-    launches = [[launch for launch in trial.measured if usable(launch, objective)] for trial in trials]
-    every = [launch for group in launches for launch in group]
-    passes = [_logs(launch.repeat_throughputs) for launch in every]
-    num_passes = [len(group) for group in passes if len(group) > 1]
-    within = _spread(passes)
-    baseline = [group for trial, group in zip(trials, launches, strict=True) if trial.is_baseline and group]
-    rivals = [
-        launch for trial, group in zip(trials, launches, strict=True) if not trial.is_baseline for launch in group
-    ]
+    groups = _usable(trials, objective)
+    every = [launch for group in groups.values() for launch in group]
+    rivals = [launch for number, group in groups.items() if number for launch in group]
+    passes, pass_error_pct = _passes(every)
     return Noise(
-        launches=_spread(
-            [[math.log(corrected(launch, objective, drift)) for launch in group] for group in launches]
-        ),
-        passes=within,
+        launches=_between_launches(groups.values(), objective, drift or Drift()),
+        passes=passes,
         prompts=_spread([_logs(launch.prompt_throughputs.values()) for launch in every]),
-        prompt_ratios=prompt_ratios(rivals, prompt_means(baseline[0])) if baseline else None,
-        pass_error_pct=within.pct / math.sqrt(sum(num_passes) / len(num_passes)) if within else 0.0,
+        prompt_ratios=prompt_ratios(rivals, prompt_means(groups[0][:1])) if groups.get(0) else None,
+        pass_error_pct=pass_error_pct,
     )
+
+
+def expected_launch_noise(trials: Sequence[TrialRecord], objective: str, drift: Drift) -> Spread:
+    """`Noise.expected_launch` alone: for who asks after each launch."""
+    groups = _usable(trials, objective)
+    error_pct = _passes([launch for group in groups.values() for launch in group])[1]
+    return _expected(_between_launches(groups.values(), objective, drift), error_pct)
+
+
+def _usable(trials: Sequence[TrialRecord], objective: str) -> dict[int, list[LaunchRecord]]:
+    return {t.number: [launch for launch in t.measured if usable(launch, objective)] for t in trials}
+
+
+def _between_launches(groups: Iterable[Sequence[LaunchRecord]], objective: str, drift: Drift) -> Spread | None:
+    repeated = [group for group in groups if len(group) > 1]
+    return _spread([[math.log(corrected(launch, objective, drift)) for launch in group] for group in repeated])
+
+
+def _passes(launches: Sequence[LaunchRecord]) -> tuple[Spread | None, float]:
+    """The spread of passes, and what it leaves uncertain of their mean, in percent."""
+    passes = [logs for launch in launches if len(logs := _logs(launch.repeat_throughputs)) > 1]
+    within = _spread(passes)
+    return within, within.pct / math.sqrt(statistics.fmean(map(len, passes))) if within else 0.0
+
+
+def _expected(seen: Spread | None, pass_error_pct: float) -> Spread:
+    guess = max(PRIOR_LAUNCH_PCT, pass_error_pct)
+    degrees, squares = PRIOR_DEGREES, PRIOR_DEGREES * guess**2
+    if seen is not None:
+        degrees, squares = degrees + seen.degrees, squares + seen.degrees * seen.pct**2
+    return Spread(pct=math.sqrt(squares / degrees), degrees=degrees)
 
 
 def corrected(launch: LaunchRecord, objective: str, drift: Drift) -> float:
@@ -99,12 +118,11 @@ def corrected(launch: LaunchRecord, objective: str, drift: Drift) -> float:
 
 
 def prompt_means(launches: Sequence[LaunchRecord]) -> dict[str, float]:
-    """Prompt id to its mean throughput over `launches`, for the prompts that all of them measured."""
-    shared = set.intersection(*(set(launch.prompt_throughputs) for launch in launches)) if launches else set()
+    """Prompt id to its mean throughput over `launches` (one at least), for the prompts that all measured."""
     return {
         prompt: statistics.fmean(launch.prompt_throughputs[prompt] for launch in launches)
         for prompt in launches[0].prompt_throughputs
-        if prompt in shared
+        if all(prompt in launch.prompt_throughputs for launch in launches)
     }
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sweeper.drift import drift_of
 from sweeper.launches import lost_to_host, usable
 from sweeper.lossless import Admits
-from sweeper.noise import corrected, noise_of
+from sweeper.noise import corrected, expected_launch_noise
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec
 from sweeper.stats import t_quantile
@@ -67,7 +67,7 @@ class _View:
     def __init__(self, trials: Sequence[TrialRecord], objective: str, moment: datetime.datetime) -> None:
         known = [_until(trial, moment) for trial in trials]
         drift = drift_of(known[0].launches, objective)
-        self._noise = noise_of(known, objective, drift)
+        self._spread = expected_launch_noise(known, objective, drift)
         self._logs = {
             trial.number: [
                 math.log(corrected(launch, objective, drift))
@@ -97,9 +97,8 @@ class _View:
 
     def _reach(self, one: int, other: int) -> float:
         """How far apart two equal configurations can be."""
-        spread = self._noise.expected_launch
         share = 1 / len(self._logs[one]) + 1 / len(self._logs[other])
-        return t_quantile(NEAR, spread.degrees) * spread.pct / 100 * math.sqrt(share)
+        return t_quantile(NEAR, self._spread.degrees) * self._spread.pct / 100 * math.sqrt(share)
 
 
 def _is_candidate(trial: TrialRecord, objective: str) -> bool:

@@ -66,6 +66,7 @@ def ratios_to_control(
     return _welch(groups, control) if uneven_spreads((control, *groups)) else _ratios(groups, control, hours)
 
 
+@lru_cache(maxsize=1024)
 def uneven_spreads(groups: tuple[Group, ...]) -> bool:
     """Whether some of the groups vary significantly more than others: Bartlett's test."""
     from scipy import stats
@@ -198,7 +199,9 @@ def pooled_variance(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
     degrees = sum(len(group) - 1 for group in repeated)
     if not degrees:
         return 0.0, 0
-    return sum(statistics.variance(group) * (len(group) - 1) for group in repeated) / degrees, degrees
+    means = [math.fsum(group) / len(group) for group in repeated]
+    squares = (sum((value - mean) ** 2 for value in group) for group, mean in zip(repeated, means, strict=True))
+    return sum(squares) / degrees, degrees
 
 
 def spread_pct(values: Sequence[float]) -> float | None:
@@ -208,6 +211,7 @@ def spread_pct(values: Sequence[float]) -> float | None:
     return 100 * (max(values) - min(values)) / (sum(values) / len(values))
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(probability: float, degrees: float) -> float:
     """The value that a t-distributed number stays below with `probability`; `degrees` of freedom are above 0."""
     from scipy import stats

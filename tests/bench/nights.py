@@ -1,0 +1,169 @@
+"""Whole sweeps on simulated servers of known speed, through the real rules: what to launch, who stops, who wins.
+
+Only the server and Optuna are left out: configurations are tried in the order of their numbers.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sweeper.best_so_far import reference
+from sweeper.figures import group_throughputs, metrics_of
+from sweeper.plan import Step, next_step
+from sweeper.records import LaunchRecord, Purpose, Reference, RequestResult, TrialRecord, TrialState
+from sweeper.spec import BudgetSpec, ServerConfig
+from sweeper.stopping import SoFar, another_pass, hopeless
+from sweeper.verdict import Verdict, decide
+from sweeper.workload_spec import Prompt, WorkloadSpec
+from tests.fakes import EPOCH
+
+OBJECTIVE = "output_throughput"
+BASELINE_TOK_S = 80.0
+TOKENS = 400
+START = datetime.timedelta(minutes=8)
+"""From the end of one launch's measuring to the beginning of the next one's."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What is true. `gains`: each configuration's speed over the baseline's, in the order in which they are tried.
+
+    Spreads in percent: `launch_pct` from start to start, `request_pct` from request to request, `prompt_pct`
+    between prompts (10 % of 80 tok/s are 8), `suit_pct`: how differently a configuration suits the prompts.
+    The host becomes faster by `drift_pct` over `night_hours`.
+    """
+
+    gains: Sequence[float]
+    launch_pct: float = 1.5
+    prompt_pct: float = 10.0
+    request_pct: float = 0.5
+    suit_pct: float = 0.0
+    drift_pct: float = 0.0
+    night_hours: float = 10.0
+
+
+@dataclass
+class Night:
+    """One sweep under way."""
+
+    world: World
+    budget: BudgetSpec
+    rng: random.Random
+    workload: WorkloadSpec
+    trials: list[TrialRecord] = field(default_factory=list)
+    elapsed: datetime.timedelta = datetime.timedelta()
+    benchmark_s: float = 0.0
+    search_benchmark_s: float = 0.0
+    num_launches: int = 0
+
+    def __post_init__(self) -> None:
+        count = len(self.workload.prompts)
+        prompts = [math.exp(self.rng.gauss(0, self.world.prompt_pct / 100)) for _ in range(count)]
+        self._speeds = []
+        for gain in (1.0, *self.world.gains):
+            suits = [math.exp(self.rng.gauss(0, self.world.suit_pct / 100)) if gain != 1 else 1.0 for _ in prompts]
+            rates = [BASELINE_TOK_S * prompt * suit for prompt, suit in zip(prompts, suits, strict=True)]
+            scale = gain * BASELINE_TOK_S / (count / sum(1 / rate for rate in rates))
+            self._speeds.append([rate * scale for rate in rates])
+
+    def run(self) -> Verdict:
+        """The whole sweep, to its verdict."""
+        while step := next_step(self.trials, self.budget, OBJECTIVE, len(self.trials) <= len(self.world.gains)):
+            self.launch(step)
+        return decide(self.trials, OBJECTIVE, fewest)
+
+    def launch(self, step: Step) -> None:
+        """Make one launch and write it down."""
+        number = len(self.trials) if step.trial_number is None else step.trial_number
+        known = reference(self.trials, OBJECTIVE) if step.purpose is Purpose.SEARCH and self.trials else None
+        self.elapsed += START
+        record = self._measured(number, step.purpose, known)
+        self.num_launches += 1
+        if number == len(self.trials):
+            config = record.canonical
+            self.trials.append(
+                TrialRecord(
+                    number=number, key=config.key(), state=TrialState.COMPLETE, requested=config, canonical=config
+                )
+            )
+        trial = self.trials[number]
+        self.trials[number] = trial.model_copy(update={"launches": (*trial.launches, record)})
+
+    def _measured(self, number: int, purpose: Purpose, known: Reference | None) -> LaunchRecord:
+        began = EPOCH + self.elapsed
+        hours = self.elapsed.total_seconds() / 3600
+        drift = math.exp(self.world.drift_pct / 100 * hours / self.world.night_hours)
+        luck = math.exp(self.rng.gauss(0, self.world.launch_pct / 100)) * drift
+        requests, estimate = self._requests([speed * luck for speed in self._speeds[number]], known)
+        spent_s = sum(request.e2e_latency_ms for request in requests) / 1000
+        self.elapsed += datetime.timedelta(seconds=spent_s)
+        self.benchmark_s += spent_s
+        self.search_benchmark_s += spent_s if purpose is Purpose.SEARCH else 0.0
+        config = ServerConfig(flags={"m": number} if number else {})
+        return LaunchRecord(
+            trial_number=number,
+            launch_number=len(self.trials[number].launches) if number < len(self.trials) else 0,
+            purpose=purpose,
+            requested=config,
+            canonical=config,
+            host="simulated",
+            started_at=began,
+            ended_at=EPOCH + self.elapsed,
+            metrics={OBJECTIVE: estimate or metrics_of(requests)[OBJECTIVE]},
+            repeat_throughputs=tuple(group_throughputs(requests, lambda r: r.repeat).values()),
+            prompt_throughputs=group_throughputs(requests, lambda r: r.prompt_id),
+            estimated="stopped early" if estimate else "",
+        )
+
+    def _requests(
+        self, speeds: Sequence[float], known: Reference | None
+    ) -> tuple[list[RequestResult], float | None]:
+        """The requests that are sent, and the estimate if they end early."""
+        sent: list[RequestResult] = []
+        spent_s, repeat = 0.0, 0
+        while True:
+            for prompt, speed in zip(self.workload.prompts, speeds, strict=True):
+                rate = speed * math.exp(self.rng.gauss(0, self.world.request_pct / 100))
+                sent.append(request(prompt.id, rate, repeat))
+                spent_s += TOKENS / rate
+                if not repeat and (estimate := hopeless(sent, self.workload, known, OBJECTIVE)):
+                    return sent, estimate.value
+            repeat += 1
+            if not another_pass(SoFar(sent, spent_s), self.workload, known):
+                return sent, None
+
+
+def request(prompt_id: str, rate: float, repeat: int) -> RequestResult:
+    """One answer of so many tokens per second."""
+    return RequestResult(
+        prompt_id=prompt_id,
+        prompt_class="default",
+        repeat=repeat,
+        sent_at=EPOCH,
+        e2e_latency_ms=TOKENS * 1000 / rate,
+        num_output_tokens=TOKENS,
+    )
+
+
+def workload(*, repeats: int = 2, max_repeats: int = 4, stop_hopeless: bool = True) -> WorkloadSpec:
+    """Five prompts, one after another."""
+    return WorkloadSpec(
+        name="five",
+        prompts=tuple(Prompt(id=name, text=name) for name in "abcde"),
+        max_tokens=TOKENS,
+        temperature=0,
+        seed=0,
+        repeats=repeats,
+        max_repeats=max_repeats,
+        stop_hopeless=stop_hopeless,
+        request_timeout_s=60,
+    )
+
+
+def fewest(config: ServerConfig) -> tuple[float, ...]:
+    """The simplest is the one with the lowest number."""
+    return (float(config.flags.get("m", 0)),)

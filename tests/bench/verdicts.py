@@ -1,0 +1,172 @@
+"""How far a verdict can be trusted: hundreds of simulated sweeps of known truth, through the real rules.
+
+`python -m tests.bench.verdicts` prints, for each kind of night: how often a winner was named, and rightly; what the
+reported speed-up is off by; how many launches and how much benchmark time that took. Every sweep has its own seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+
+from sweeper.spec import BudgetSpec
+from sweeper.verdict import VerdictKind
+from sweeper.workload_spec import WorkloadSpec
+from tests.bench.nights import Night, World, workload
+
+BUDGET = BudgetSpec(trials=21, baseline_every=8, shortlist=10, finalists=2, confirm_launches=5)
+NUM_RIVALS = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One sweep. `gain_pct`: what was reported of the advised configuration, in percent; `true_gain_pct`: the truth.
+
+    `regret_pct`: what the advised configuration is slower than the best one, in truth.
+    """
+
+    won: bool
+    gain_pct: float
+    true_gain_pct: float
+    regret_pct: float
+    num_launches: int
+    benchmark_s: float
+    search_benchmark_s: float
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A kind of night. `world` draws the truth of one sweep."""
+
+    name: str
+    world: Callable[[random.Random], World]
+    load: WorkloadSpec = workload()
+    budget: BudgetSpec = BUDGET
+    num_sweeps: int = 200
+
+
+def null(_rng: random.Random) -> World:
+    """All are as fast as the baseline."""
+    return World([1.0] * NUM_RIVALS)
+
+
+def one_winner(rng: random.Random) -> World:
+    """One is 3 % faster, the others are as fast as the baseline."""
+    gains = [1.03] + [1.0] * (NUM_RIVALS - 1)
+    rng.shuffle(gains)
+    return World(gains)
+
+
+def faster_host(rng: random.Random) -> World:
+    """As `null`, and the host becomes 5 % faster over the night: whoever is measured late looks good."""
+    return replace(null(rng), drift_pct=5.0)
+
+
+def slower_host(rng: random.Random) -> World:
+    """As `null`, and the host becomes 5 % slower over the night."""
+    return replace(null(rng), drift_pct=-5.0)
+
+
+def winner_on_slower_host(rng: random.Random) -> World:
+    """One is 3 % faster, on a host that becomes 5 % slower."""
+    return replace(one_winner(rng), drift_pct=-5.0)
+
+
+def clear(rng: random.Random) -> World:
+    """One is 30 % faster, the others lie between half and 1.1 times the baseline."""
+    gains = [1.3] + [0.5 + 0.6 * number / (NUM_RIVALS - 2) for number in range(NUM_RIVALS - 1)]
+    rng.shuffle(gains)
+    return World(gains)
+
+
+def surface(rng: random.Random) -> World:
+    """Draft lengths and widths as they are: more drafts are kept with less effect, and cost ever more to verify."""
+    chance = rng.uniform(0.55, 0.75)
+    every = [(steps, width) for steps in range(1, 9) for width in (1, 2, 4, 8)]
+    return World([_speed(steps, width, chance) for steps, width in rng.sample(every, NUM_RIVALS)], suit_pct=4.0)
+
+
+def _speed(steps: int, width: int, chance: float) -> float:
+    """Tokens kept per step, over what a step costs; without drafts both are 1."""
+    kept_each = 1 - (1 - chance) ** (1 + 0.35 * math.log2(width))
+    kept = (1 - kept_each ** (steps + 1)) / (1 - kept_each)
+    return kept / (1 + 0.11 * steps + 0.012 * steps * width)
+
+
+SCENARIOS = (
+    Scenario("no difference", null),
+    Scenario("one is 3 % faster", one_winner),
+    Scenario("no difference, host 5 % faster at the end", faster_host),
+    Scenario("no difference, host 5 % slower at the end", slower_host),
+    Scenario("one is 3 % faster, host 5 % slower", winner_on_slower_host),
+    Scenario("one is 30 % faster", clear, num_sweeps=40),
+    Scenario("a surface of drafts", surface, num_sweeps=60),
+    Scenario("the same, every launch to its end", surface, workload(stop_hopeless=False), num_sweeps=60),
+)
+
+
+def sweep(scenario: Scenario, seed: int) -> Outcome:
+    """One sweep of this kind."""
+    rng = random.Random(seed)
+    world = scenario.world(rng)
+    night = Night(world, scenario.budget, rng, scenario.load)
+    verdict = night.run()
+    advised = verdict.advised or 0
+    gains = (1.0, *world.gains)
+    reported = next((row.speedup for row in verdict.comparisons if row.trial_number == advised), 1.0)
+    return Outcome(
+        won=verdict.kind is not VerdictKind.NO_GAIN,
+        gain_pct=100 * (reported - 1),
+        true_gain_pct=100 * (gains[advised] - 1),
+        regret_pct=100 * (1 - gains[advised] / max(gains)),
+        num_launches=night.num_launches,
+        benchmark_s=night.benchmark_s,
+        search_benchmark_s=night.search_benchmark_s,
+    )
+
+
+def _run(numbered: tuple[int, int]) -> Outcome:
+    return sweep(SCENARIOS[numbered[0]], numbered[1])
+
+
+def report(scenario: Scenario, outcomes: Sequence[Outcome]) -> str:
+    """One line of figures."""
+    won = [outcome for outcome in outcomes if outcome.won]
+    right = sum(outcome.true_gain_pct > 0 for outcome in won)
+    off = [outcome.gain_pct - outcome.true_gain_pct for outcome in won]
+    bias = f"{statistics.fmean(off):+.2f} %" if off else "-"
+    launches = [outcome.num_launches for outcome in outcomes]
+    return (
+        f"{scenario.name:42} {len(outcomes):5} {100 * (len(won) - right) / len(outcomes):6.1f} % "
+        f"{100 * right / len(outcomes):6.1f} % {bias:>9} {statistics.fmean(o.regret_pct for o in outcomes):6.2f} % "
+        f"{statistics.fmean(launches):6.1f} {max(launches):4} "
+        f"{statistics.fmean(o.search_benchmark_s for o in outcomes) / 60:6.1f} "
+        f"{statistics.fmean(o.benchmark_s for o in outcomes) / 60:6.1f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0, help="so many times as many sweeps")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="scenarios with this in their name")
+    arguments = parser.parse_args()
+    print(
+        f"{'':42} {'nights':>5} {'false':>8} {'right':>8} {'bias':>9} {'regret':>8} {'launches':>6}  max "
+        f"{'search':>6} {'all min':>6}"
+    )
+    with ProcessPoolExecutor() as pool:
+        for number, scenario in enumerate(SCENARIOS):
+            if arguments.only in scenario.name:
+                count = max(1, round(scenario.num_sweeps * arguments.scale))
+                jobs = [(number, 1000 * arguments.seed + i) for i in range(count)]
+                print(report(scenario, list(pool.map(_run, jobs, chunksize=4))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
