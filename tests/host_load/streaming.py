@@ -57,7 +57,7 @@ class Streaming:
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self.arrived_s: list[float] = []
         self.num_flushed = 0
-        self.own_rates: list[float] = []
+        self.own_ms: list[float] = []
         self._num_answers = 0
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -177,13 +177,13 @@ class Streaming:
         await writer.drain()
 
     async def _paced(self, count: int) -> AsyncIterator[int]:
-        """0, 1, ... at the rate, whatever the work between takes; then the rate that was kept is noted."""
+        """0, 1, ... at the rate, whatever the work between takes; then the time that it took is noted."""
         began_s = time.perf_counter()
         for number in range(count):
             wait_s = (number + 1) / self.rate - (time.perf_counter() - began_s) if self.rate else 0.0
             await asyncio.sleep(max(0.0, wait_s))
             yield number
-        self.own_rates.append(count / (time.perf_counter() - began_s))
+        self.own_ms.append((time.perf_counter() - began_s) * 1000)
 
     async def _llamacpp(self, count: int) -> AsyncIterator[str]:
         fixed = {"created": 1795984116, "id": "chatcmpl-W2athdYe7vJui7lsvUVZyC2RSEbrNoKb", "model": "nonce-1"}
@@ -191,7 +191,7 @@ class Streaming:
             delta = {"content": f" {WORDS[number % len(WORDS)]}"}
             yield _event(choices=[{"finish_reason": None, "index": 0, "delta": delta}], **fixed)
         yield _event(choices=[{"finish_reason": "length", "index": 0, "delta": {}}], **fixed)
-        timings = {"predicted_n": count, "predicted_per_second": self.own_rates[-1]}
+        timings = {"predicted_n": count, "prompt_ms": 0.0, "predicted_ms": self.own_ms[-1]}
         yield _event(choices=[], usage={"completion_tokens": count, "prompt_tokens": 5}, timings=timings)
         yield "data: [DONE]"
 
