@@ -70,6 +70,14 @@ def test_shares_are_of_the_samples_that_tell() -> None:
     assert gpu_window(seen).throttled == {"hw_thermal_slowdown": 0.5}
 
 
+def test_an_idle_gpu_is_not_slowed_down() -> None:
+    assert gpu_window([sample(replace(IDLE, reasons=("gpu_idle", "hw_slowdown")), BUSY)]).throttled == {}
+
+
+def test_a_power_cap_stands_among_the_reasons() -> None:
+    assert gpu_window([sample(reasons("sw_power_cap")), sample(BUSY)]).throttled == {"sw_power_cap": 0.5}
+
+
 @pytest.mark.parametrize("word", ["hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"])
 def test_a_slowdown_is_a_doubt_with_its_reason_and_gpu(word: str) -> None:
     slow = sample(BUSY, reasons("sw_power_cap", word))
