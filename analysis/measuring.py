@@ -13,7 +13,7 @@ _SHOWN = {
     "num_warmup_requests": "left out of every number",
     "warmup_s": "left out of every number",
     "num_repeats": "over all prompts",
-    "benchmark_s": "",
+    "benchmark_s": "what the numbers are drawn from",
     "server_gap_pct": "more than 1 % apart is a doubt",
     "client_cpu_pct": "near 100 % the client is the limit",
     "client_lag_ms": "behind the moment that was planned",

@@ -30,7 +30,7 @@ def noise(reading: Reading) -> list[str]:
         "Standard deviations, in percent of the value. Seen from the launches made so far, the next start of the "
         f"same configuration is expected to differ by {expected:.1f} %."
     )
-    columns = {"what differs": "l", "by (%)": "r", "drawn from": "r", "note": "l"}
+    columns = {"what differs": "l", "by (%)": "r", "degrees of freedom": "r", "note": "l"}
     return [
         "## Noise and drift",
         "",
@@ -46,8 +46,7 @@ def noise(reading: Reading) -> list[str]:
 def _row(label: str, spread: Spread | None, note: str) -> list[Markdown]:
     if spread is None:
         return [Markdown(label), MISSING, MISSING, Markdown("nothing was seen twice")]
-    drawn = count(spread.degrees, "repetition")
-    return [Markdown(label), Markdown(f"{spread.pct:.2f}"), drawn, Markdown(note)]
+    return [Markdown(label), Markdown(f"{spread.pct:.2f}"), Markdown(str(spread.degrees)), Markdown(note)]
 
 
 def _over_time(reading: Reading) -> list[str]:

@@ -23,6 +23,10 @@ _LEFT = "configuration"
 _DECISIVE = 4
 """So many columns are always shown."""
 
+_OPTIONAL = ("spread", "accept_len")
+
+MISSING = "–"
+
 _SPACE = 3
 """Around a column, in characters; the table has one more."""
 
@@ -31,14 +35,15 @@ def result_table(trials: Sequence[TrialRecord], objective: str, width: int = 80,
     """Every trial, fastest first, the baseline in bold; those without a score at the end with the reason.
 
     `asked`: the objective as it was written. Columns are left out, the last first, where the words of a
-    configuration's name would otherwise not fit.
+    configuration's name would otherwise not fit, and those that no trial has a value for.
     """
     baseline = next((t for t in trials if t.is_baseline), None)
     base_config = baseline.canonical if baseline else ServerConfig()
     base_value = baseline.mean(objective) if baseline else None
     ordered = sorted(trials, key=lambda t: (-(t.mean(objective) or 0.0), t.number))
     rows = [_row(trial, objective, base_config, base_value) for trial in ordered]
-    headings = [*(rows[0] if rows else ())]
+    named = rows[0] if rows else {}
+    headings = [n for n in named if n not in _OPTIONAL or any(row[n] != MISSING for row in rows)]
     shown = headings[: _fitting(headings, rows, width)]
     table = Table(
         title=_title(objective, asked),
@@ -73,8 +78,8 @@ def _row(
     return {
         "trial": str(trial.number),
         _LEFT: " ".join([name, *marks]),
-        metric.unit or metric.label: f"{about}{metric.format(value)}" if value is not None else "–",
-        "vs base": f"{about}{value / base_value:.2f} x" if value is not None and base_value else "–",
+        metric.unit or metric.label: f"{about}{metric.format(value)}" if value is not None else MISSING,
+        "vs base": f"{about}{value / base_value:.2f} x" if value is not None and base_value else MISSING,
         "spread": _cell("repeat_spread_pct", trial, "%"),
         "accept_len": _cell("accept_length", trial),
         "launches": str(len(trial.measured)),
@@ -103,7 +108,7 @@ def _legend(trials: Sequence[TrialRecord], objective: str, shown: Sequence[str])
     if "spread" in shown:
         words.append("spread: between the passes of a launch")
     if noise := noise_of(trials, objective, _drift(trials, objective)).text:
-        words.append(f"noise: {noise}")
+        words.append(f"seen: {noise}")
     return "; ".join(words) or None
 
 
@@ -121,4 +126,4 @@ def _is_lossy(trial: TrialRecord) -> bool:
 
 def _cell(metric: str, trial: TrialRecord, unit: str = "") -> str:
     value = trial.mean(metric)
-    return f"{METRICS[metric].format(value)} {unit}".strip() if value is not None else "–"
+    return f"{METRICS[metric].format(value)} {unit}".strip() if value is not None else MISSING

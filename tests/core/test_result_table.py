@@ -66,7 +66,7 @@ def test_a_combined_objective_is_spelt_out() -> None:
     text = printed(scored, objective="score", asked="output_throughput x 2, busy.request_throughput x 1")
     assert "output_throughput x 2, busy.request_throughput x 1" in " ".join(text.split())
     assert "81.23" in text
-    assert "score" in text.splitlines()[1] + text.splitlines()[3]
+    assert [line.split()[2] for line in text.splitlines() if line.split()[:1] == ["trial"]] == ["score"]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
@@ -80,5 +80,11 @@ def test_no_word_of_a_name_is_broken_where_it_fits(width: int) -> None:
 
 def test_the_noise_of_the_night_stands_below() -> None:
     text = printed(trial(0, [50.0, 50.5], repeats=(49.9, 50.1)), TRIALS[1])
-    assert "noise: 0.7 % from start to start, 0.3 % between passes" in " ".join(text.split())
-    assert "noise" not in printed(*TRIALS)
+    assert "seen: 0.7 % from start to start, 0.3 % between passes" in " ".join(text.split())
+    assert "seen" not in printed(*TRIALS)
+
+
+def test_a_column_that_nobody_has_a_value_for_is_left_out() -> None:
+    assert "accept_len" not in printed(*TRIALS)
+    drafted = marked(TRIALS[1], metrics={OBJECTIVE: 60.0, "accept_length": 2.5})
+    assert "accept_len" in printed(TRIALS[0], drafted)
