@@ -117,7 +117,7 @@ class GpuSource(Protocol):
         """
 
 
-class Launcher(Protocol):
+class Launcher(GpuSource, Protocol):
     """Keeps one server alive on one host."""
 
     host: str

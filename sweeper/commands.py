@@ -28,6 +28,7 @@ from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
+from sweeper.lossless import Gate
 from sweeper.rendering import rendered_loads
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
@@ -35,7 +36,7 @@ from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, StudyPlace, SweepSpec
 from sweeper.storage import StudyStore
 from sweeper.streams import lenient
-from sweeper.study import Study
+from sweeper.study import Ranking, Study
 
 _MAX_SAMPLES = 300
 
@@ -159,7 +160,8 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
         lambda config: engine.violations(config, facts),
     )
     candidates.require_any(engine.is_speculative)
-    return Study(store, candidates, engine.baseline(base, facts), spec.study, spec.objective_metric)
+    gate = Gate(allow_lossy=spec.verdict.allow_lossy, greedy=spec.workload.temperature == 0)
+    return Study(store, candidates, engine.baseline(base, facts), spec.study, Ranking(spec.objective_metric, gate))
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 
 from sweeper.errors import TrialError
+from sweeper.gpu_watch import GpuWatch
 from sweeper.launch_trace import LaunchTrace
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
+from sweeper.provenance import provenance_of
 from sweeper.records import Failure, LaunchRecord, Measurement, PhaseTime, Proposal, WorkloadResult
 from sweeper.rig import Rig
 from sweeper.spec import FlagValue
@@ -30,8 +31,8 @@ class LaunchDraft:
         self._rig = rig
         self._started_at = started_at
 
-    def complete(self, measured: Measured) -> LaunchRecord:
-        """The record of a measured launch whose server still runs."""
+    def complete(self, measured: Measured, watch: GpuWatch) -> LaunchRecord:
+        """The record of a measured launch whose server still runs; `watch` looked at the GPUs meanwhile."""
         record = self._record()
         shown = self._rig.engine.running_mistakes(self._proposal.canonical, self.trace.reading.text())
         first = measured.get(self._rig.spec.workload.name, WorkloadResult())
@@ -41,9 +42,15 @@ class LaunchDraft:
                 "others": {name: result_of(m) for name, m in measured.items() if m is not first},
                 "surprises": (*record.surprises, *shown),
                 "phases": (*self.trace.phases, *_measuring_phases(measured)),
-                "metrics": {**first.metrics, **self._score(measured), **_phase_metrics(self.trace.phases)},
+                "metrics": {
+                    **first.metrics,
+                    **watch.metrics(),
+                    **self._score(measured),
+                    **_phase_metrics(self.trace.phases),
+                },
+                "gpu": watch.window(),
                 "estimated": next((m.estimated for m in measured.values() if m.estimated), ""),
-                "doubts": first.doubts,
+                "doubts": (*first.doubts, *watch.doubts()),
             }
         )
 
@@ -100,7 +107,7 @@ class LaunchDraft:
             phases=tuple(trace.phases),
             lossy=tuple(rig.engine.lossy(proposal.canonical, rig.baseline)),
             proof=trace.proof,
-            provenance=provenance(rig),
+            provenance=provenance_of(rig.spec, rig.facts, rig.launcher.host),
         )
 
 
@@ -116,19 +123,6 @@ def surprises(asked: Mapping[str, FlagValue], effective: Mapping[str, FlagValue]
         for name, value in effective.items()
         if name in asked and asked[name] != value
     )
-
-
-def provenance(rig: Rig) -> dict[str, str]:
-    """Where a number comes from; numbers of different provenance are not compared."""
-    return {
-        "engine": rig.engine.name,
-        "engine_version": rig.facts.engine_version,
-        "model": rig.spec.model.name,
-        "model_fingerprint": rig.facts.model_fingerprint,
-        "host": rig.launcher.host,
-        "workload": rig.spec.workload.name,
-        "specsweep_version": version("specsweep"),
-    }
 
 
 def _measuring_phases(measured: Measured) -> list[PhaseTime]:

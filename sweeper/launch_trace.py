@@ -26,7 +26,7 @@ class LaunchTrace:
     """What is known of a launch, filled as it happens, so that a failure keeps its evidence.
 
     `log` is what `reading` has kept so far of the server's log. `phases`: the start and the stop as a whole, and
-    each phase of the start as `start: NAME`.
+    each phase of the start as `start: NAME`. `gpus_before`: the look that found the GPUs idle.
     """
 
     handle: ServerHandle | None = None
@@ -36,6 +36,7 @@ class LaunchTrace:
     stop: StopReport | None = None
     reading: LaunchLog = field(default_factory=LaunchLog)
     proof: Proof = field(default_factory=Proof)
+    gpus_before: GpuReading | None = None
 
     @property
     def started(self) -> ServerHandle:

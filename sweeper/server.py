@@ -62,7 +62,8 @@ def _require_clean_host(rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -
     """Every GPU idle, or TrialError(HOST_DIRTY): a start beside a ghost would be blamed on its configuration."""
     on_phase("checking the host")
     with host_errors():
-        trace.prove(gpu_mib_before=memory_of(rig.launcher.settle() if rig.watch_gpus else None))
+        trace.gpus_before = rig.launcher.settle() if rig.watch_gpus else None
+        trace.prove(gpu_mib_before=memory_of(trace.gpus_before))
 
 
 def _start(spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace) -> None:

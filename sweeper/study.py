@@ -8,41 +8,50 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState as OptunaState
 
+from sweeper.best_so_far import reference
+from sweeper.books import Books
 from sweeper.candidates import Candidates
 from sweeper.errors import FailureKind
-from sweeper.fingerprint import Fingerprint, require_same
+from sweeper.fingerprint import Fingerprint, require_same, with_new_facts
+from sweeper.lossless import STRICT, Gate
 from sweeper.plan import Progress, Step, next_step, progress
-from sweeper.policy import POLICY, Fault
-from sweeper.records import LaunchRecord, Proposal, TrialRecord, TrialState
+from sweeper.policy import POLICY
+from sweeper.records import LaunchRecord, Proposal, Purpose, Reference, TrialRecord, TrialState
 from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted, make_factory
+from sweeper.samplers.encoding import suggest
 from sweeper.spec import BudgetSpec, ServerConfig, StudySpec
 from sweeper.storage import StudyStore
 from sweeper.verdict import Simplicity, Verdict, decide
 
-CONSTRAINT = "specsweep"
-"""Optuna's name for our one constraint: 0 for a measured trial, 1 for one that is infeasible."""
-
-_BEGUN = "begun"
 _EXHAUSTED = "exhausted_at"
 """After so many trials nothing untried was found; more trials (enqueued ones) make it worth another look."""
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """What configurations are ranked by, and who may win."""
+
+    objective: str
+    gate: Gate = STRICT
+
+
 class Study:
-    """One search on one space. The only place that asks and tells Optuna."""
+    """One search on one space. The only place that asks and tells Optuna (with its books)."""
 
     def __init__(
-        self, store: StudyStore, candidates: Candidates, baseline: ServerConfig, spec: StudySpec, objective: str
+        self, store: StudyStore, candidates: Candidates, baseline: ServerConfig, spec: StudySpec, ranking: Ranking
     ) -> None:
         self.store = store
         self.name = store.name
-        self.objective = objective
+        self.objective = ranking.objective
+        self._gate = ranking.gate
         self._candidates = candidates
         self.baseline = baseline
         self._optuna = store.with_sampler(
@@ -54,16 +63,17 @@ class Study:
                 untried=lambda: candidates.untried(self._tried),
             )
         )
+        self._books = Books(store, self._optuna)
         self._tried: frozenset[str] = frozenset()
         self._asked: optuna.Trial | None = None
 
     def require_same(self, current: Fingerprint) -> None:
         """Keep the fingerprint in a new study; raises StudyMismatch when an old one has another."""
         stored = self.store.fact("fingerprint")
-        if stored is None:
-            self.store.set_fact("fingerprint", dict(current))
-        else:
+        if stored is not None:
             require_same(self.name, stored, current)
+        self.store.set_fact("fingerprint", with_new_facts(stored or current, current))
+        self.store.set_fact("allow_lossy", self._gate.allow_lossy)
 
     def never_legal(self) -> list[str]:
         """Values of the space that no legal configuration has, one line each."""
@@ -100,7 +110,7 @@ class Study:
     def release(self, proposal: Proposal) -> None:
         """A launch was abandoned on request: the trial is put back, and nothing is held against it."""
         if proposal.purpose.settles:
-            self._trial(proposal.trial_number).set_user_attr(_BEGUN, self._begun(proposal.trial_number) - 1)
+            self._books.put_back(proposal.trial_number)
 
     def trials(self) -> tuple[TrialRecord, ...]:
         """Every trial, as recorded."""
@@ -130,15 +140,16 @@ class Study:
     def progress(self, budget: BudgetSpec) -> Progress:
         """Where the sweep stands."""
         trials = self.trials()
-        return progress(trials, budget, self.objective, self._anything_left(trials))
+        return progress(trials, budget, self.objective, self._anything_left(trials), self._gate)
 
     def verdict(self, simplicity: Simplicity) -> Verdict:
         """The verdict on what has been measured so far; kept in the study, and drawn anew only when that grows."""
         trials = self.trials()
-        drawn_from = [sum(len(trial.launches) for trial in trials), version("specsweep")]
+        count = sum(len(trial.launches) for trial in trials)
+        drawn_from = [count, self._gate.allow_lossy, version("specsweep")]
         if (stored := self.store.fact("verdict")) and self.store.fact("verdict_drawn_from") == drawn_from:
             return Verdict.model_validate(stored)
-        verdict = decide(trials, self.objective, simplicity)
+        verdict = decide(trials, self.objective, simplicity, self._gate)
         self.store.set_fact("verdict", verdict.model_dump(mode="json"))
         self.store.set_fact("verdict_drawn_from", drawn_from)
         return verdict
@@ -146,7 +157,7 @@ class Study:
     def _next_step(self, budget: BudgetSpec) -> Step | None:
         trials = self.trials()
         self._tried = frozenset(trial.key for trial in trials if trial.key)
-        return next_step(trials, budget, self.objective, self._anything_left(trials))
+        return next_step(trials, budget, self.objective, self._anything_left(trials), self._gate)
 
     def _anything_left(self, trials: tuple[TrialRecord, ...]) -> bool:
         return self.store.fact(_EXHAUSTED) != len(trials) and self._candidates.anything_left(
@@ -168,7 +179,7 @@ class Study:
             return self._asked.number
         except SpaceExhausted:
             unplanned = self.store.optuna.get_trials(deepcopy=False)[-1]
-            self._leave_out(unplanned.number, OptunaState.FAIL)
+            self._books.leave_out(unplanned.number, OptunaState.FAIL)
             self.store.set_fact(_EXHAUSTED, len(self.trials()))
             return None
 
@@ -187,21 +198,27 @@ class Study:
                 canonical = self._candidates.canonical(requested)
             if self._gave_up(trial) or self._is_duplicate(number, canonical.key()):
                 return None
-            self._set_attrs(number, requested, canonical)
+            self._books.begin(number, requested, canonical)
         return Proposal(
             trial_number=number,
             launch_number=1 + max((launch.launch_number for launch in trial.launches), default=-1),
             purpose=step.purpose,
             requested=requested,
             canonical=canonical,
+            reference=self._reference() if step.purpose is Purpose.SEARCH else None,
         )
+
+    def _reference(self) -> Reference | None:
+        """Whom a launch of the search is compared with, to end early when that leaves no hope."""
+        trials = self.trials()
+        return reference(trials, self.objective, self._gate.admits(trials))
 
     def _gave_up(self, trial: TrialRecord) -> bool:
         """Whether specsweep died so often during this trial that it is put aside. The baseline never is."""
-        deaths = self._begun(trial.number) - len(trial.launches)
+        deaths = self._books.begun(trial.number) - len(trial.launches)
         if trial.is_baseline or deaths < (POLICY[FailureKind.INTERRUPTED].max_launches or 0):
             return False
-        self._finish(trial.number, FailureKind.INTERRUPTED)
+        self._books.give_up(trial.number, FailureKind.INTERRUPTED)
         return True
 
     def _configuration(self, number: int) -> ServerConfig:
@@ -211,21 +228,7 @@ class Study:
         trial = self._asked
         if trial is None or trial.number != number:
             trial = optuna.trial.Trial(self._optuna, self.store.frozen(number)._trial_id)
-        return self._candidates.requested(self._candidates.values(lambda name, dist: _suggest(trial, name, dist)))
-
-    def _begun(self, number: int) -> int:
-        return int(self.store.frozen(number).user_attrs.get(_BEGUN, 0))
-
-    def _trial(self, number: int) -> optuna.Trial:
-        """For keeping books only: not of the searching study, since making a Trial makes its sampler plan."""
-        return optuna.trial.Trial(self.store.optuna, self.store.frozen(number)._trial_id)
-
-    def _set_attrs(self, number: int, requested: ServerConfig, canonical: ServerConfig) -> None:
-        trial = self._trial(number)
-        trial.set_user_attr("requested", requested.model_dump())
-        trial.set_user_attr("canonical", canonical.model_dump())
-        trial.set_user_attr("key", canonical.key())
-        trial.set_user_attr(_BEGUN, self._begun(number) + 1)
+        return self._candidates.requested(self._candidates.values(lambda name, dist: suggest(trial, name, dist)))
 
     def _is_duplicate(self, number: int, key: str) -> bool:
         """Whether another trial has this configuration: only one that a person enqueued can. It is left out."""
@@ -234,46 +237,18 @@ class Study:
             return False
         twin = self.store.frozen(twins[0].number)
         state = twin.state if twin.state in (OptunaState.COMPLETE, OptunaState.PRUNED) else OptunaState.FAIL
-        self._leave_out(number, state, twin.value if state is OptunaState.COMPLETE else None)
+        self._books.leave_out(number, state, twin.value if state is OptunaState.COMPLETE else None)
         return True
-
-    def _leave_out(self, number: int, state: OptunaState, value: float | None = None) -> None:
-        trial = self._trial(number)
-        trial.set_user_attr("left_out", True)
-        self._optuna.tell(number, value, state=state, skip_if_finished=True)
 
     def _settle(self, trial: TrialRecord, record: LaunchRecord) -> bool:
         """Tell Optuna how the trial ended, unless it is to be launched again. Whether it was told."""
         if record.failure is None:
-            self._constrain(trial.number, 0.0)
-            self._optuna.tell(trial.number, record.metrics[self.objective], skip_if_finished=True)
+            self._books.score(trial.number, record, self.objective)
             return True
         kind = record.failure.kind
         limit = POLICY[kind].max_launches
         same = sum(1 for launch in trial.launches if launch.failure is not None and launch.failure.kind is kind)
         if trial.is_baseline or limit is None or same < limit:
             return False
-        self._finish(trial.number, kind)
+        self._books.give_up(trial.number, kind)
         return True
-
-    def _finish(self, number: int, kind: FailureKind) -> None:
-        if POLICY[kind].fault is Fault.CONFIGURATION:
-            self._constrain(number, 1.0)
-            self._optuna.tell(number, state=OptunaState.PRUNED, skip_if_finished=True)
-        else:
-            self._optuna.tell(number, state=OptunaState.FAIL, skip_if_finished=True)
-
-    def _constrain(self, number: int, value: float) -> None:
-        frozen = self.store.frozen(number)
-        if not frozen.state.is_finished() and CONSTRAINT not in frozen.constraints:
-            self._trial(number).set_constraint(CONSTRAINT, value)
-
-
-def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:  # noqa: ANN401  (Optuna's own)
-    if isinstance(distribution, IntDistribution):
-        return trial.suggest_int(name, distribution.low, distribution.high, step=distribution.step)
-    if isinstance(distribution, FloatDistribution):
-        return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(name, distribution.choices)
-    raise TypeError(f"{name}: no way to suggest from {distribution}")

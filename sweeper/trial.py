@@ -6,14 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from launchers.base import LaunchSpec
+from launchers.replies import MARKER
 from sweeper.benchmark import Bench, measure
 from sweeper.engines.base import Placement
+from sweeper.engines.environ import environ_argv, parse_environ
 from sweeper.errors import FailureKind, TrialError
+from sweeper.gpu_watch import GpuWatch
+from sweeper.host_load import HostLoad, python_of, send_all_from
 from sweeper.http import Target
 from sweeper.launch_record import LaunchDraft, Measured
+from sweeper.launch_trace import LaunchTrace, host_errors
+from sweeper.objective import SCORE
 from sweeper.records import LaunchRecord, Measurement, Proposal
 from sweeper.rig import Rig
 from sweeper.server import new_nonce, pick_port, running_server
+from sweeper.workload_spec import WorkloadSpec
+
+_ENVIRON_TIMEOUT_S = 30.0
 
 Save = Callable[[LaunchRecord, Mapping[str, bytes]], LaunchRecord]
 
@@ -31,21 +40,52 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
         spec = _launch_spec(proposal, rig)
         launch.argv = spec.argv
         with running_server(spec, rig.server, launch.trace, rig.view.phase) as target:
-            measured = measure_all(target, proposal, rig)
+            require_unfaked(launch.trace, rig)
+            with gpu_watch(launch.trace, rig) as watch:
+                measured = measure_all(target, proposal, spec.port, rig)
+            require_alone(watch)
             require_score(proposal, measured, rig)
-            record = save(launch.complete(measured), launch.artifacts(measured))
+            record = save(launch.complete(measured, watch), launch.artifacts(measured))
     except TrialError as error:
         return save(launch.failed(error), launch.artifacts({}))
     return save(launch.stopped(record), launch.artifacts(measured))
 
 
-def measure_all(target: Target, proposal: Proposal, rig: Rig) -> dict[str, Measurement]:
+def require_unfaked(trace: LaunchTrace, rig: Rig) -> None:
+    """Raises TrialError(FAKED) when the environment of the running server makes it pretend.
+
+    What a launch unsets can be set again on the way: by a wrapper script, or a container's entry point.
+    """
+    engine = rig.engine
+    if not engine.faked_by:
+        return
+    argv = environ_argv(f"{MARKER}={trace.started.server_id}", engine.faked_by)
+    with host_errors():
+        result = rig.launcher.run(argv, _ENVIRON_TIMEOUT_S)
+    if reason := engine.faked(parse_environ(result.stdout)):
+        raise TrialError(FailureKind.FAKED, reason)
+
+
+def gpu_watch(trace: LaunchTrace, rig: Rig) -> GpuWatch:
+    """Looks at the GPUs meanwhile, where they are looked at at all."""
+    host = rig.spec.host if rig.watch_gpus else rig.spec.host.model_copy(update={"gpu_sample_s": 0.0})
+    return GpuWatch(rig.launcher, host, trace.started, trace.gpus_before)
+
+
+def require_alone(watch: GpuWatch) -> None:
+    """Raises TrialError(HOST_DIRTY) when somebody else used the GPUs while they were measured."""
+    if others := watch.window().others:
+        message = f"somebody else used the GPUs during the measurement: {'; '.join(others)}"
+        raise TrialError(FailureKind.HOST_DIRTY, message, others)
+
+
+def measure_all(target: Target, proposal: Proposal, port: int, rig: Rig) -> dict[str, Measurement]:
     """Every workload in turn; after one that is given up as hopeless, none. Raises TrialError."""
     measured: dict[str, Measurement] = {}
     for load in rig.loads:
         name = load.workload.name
         rig.view.phase(f"measuring {name}" if len(rig.loads) > 1 else "measuring")
-        measured[name] = measure(target, load, _bench(proposal, rig))
+        measured[name] = measure(target, load, _bench(proposal, load.workload, port, rig))
         if measured[name].estimated:
             break
     return measured
@@ -67,8 +107,26 @@ def require_score(proposal: Proposal, measured: Measured, rig: Rig) -> None:
         raise TrialError(FailureKind.BENCHMARK_FAILED, message)
 
 
-def _bench(proposal: Proposal, rig: Rig) -> Bench:
-    return Bench(rig.engine, rig.clock, rig.view.request_done, proposal.canonical, proposal.reference)
+def _bench(proposal: Proposal, workload: WorkloadSpec, port: int, rig: Rig) -> Bench:
+    """What a workload is measured with. Only one that alone decides the objective ends hopeless launches early."""
+    spec = rig.spec
+    host_load = HostLoad(
+        launcher=rig.launcher,
+        python=python_of(spec.engine.command),
+        address=spec.host.address or "127.0.0.1",
+        port=port,
+        state_dir=spec.host.state_dir,
+    )
+    decides = workload.name == spec.workload.name and spec.objective_metric != SCORE
+    return Bench(
+        engine=rig.engine,
+        clock=rig.clock,
+        on_request=rig.view.request_done,
+        config=proposal.canonical,
+        reference=proposal.reference if decides else None,
+        send_all=send_all_from(host_load, rig.view.phase),
+        objective_metric=spec.objective_metric if decides else "",
+    )
 
 
 def _launch_spec(proposal: Proposal, rig: Rig) -> LaunchSpec:

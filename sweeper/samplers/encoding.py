@@ -6,6 +6,9 @@ closer to the optimum with indices than with categories).
 
 from __future__ import annotations
 
+from typing import Any
+
+import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -50,3 +53,14 @@ def encode(parameter: Parameter, value: FlagValue) -> OptunaValue:
     """The inverse of `decode`. Raises ValueError when the parameter cannot take `value`."""
     domain = parameter.domain
     return sorted(domain.values).index(value) if isinstance(domain, Choice) and domain.ordered else value
+
+
+def suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:  # noqa: ANN401  (Optuna's own)
+    """The trial's value of a parameter, by Optuna's method for its kind. Raises TypeError for another kind."""
+    if isinstance(distribution, IntDistribution):
+        return trial.suggest_int(name, distribution.low, distribution.high, step=distribution.step)
+    if isinstance(distribution, FloatDistribution):
+        return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    raise TypeError(f"{name}: no way to suggest from {distribution}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, StopReport
+from launchers.gpu_sample import GpuSample
 from launchers.gpus import GpuReading
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
@@ -66,6 +67,9 @@ class IdleLauncher:
 
     def stop_leftovers(self, grace_s: float) -> tuple[str, ...]:
         return ("server-of-yesterday",)
+
+    def gpu_sample(self, handle: ServerHandle) -> GpuSample | None:
+        return None
 
     def settle(self) -> GpuReading | None:
         return None

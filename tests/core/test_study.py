@@ -6,12 +6,13 @@ from typing import Literal
 import optuna
 import pytest
 
+from sweeper.books import CONSTRAINT
 from sweeper.candidates import Candidates
 from sweeper.errors import ConfigError, FailureKind, SpecsweepError, StudyMismatch
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.spec import BudgetSpec, Choice, IntRange, Parameter, ServerConfig, SpaceSpec, StudySpec
 from sweeper.storage import StudyStore
-from sweeper.study import CONSTRAINT, Study
+from sweeper.study import Ranking, Study
 from tests.fakes import launch
 
 pytestmark = pytest.mark.study
@@ -46,7 +47,7 @@ def open_study(
     spec = StudySpec(name="night", dir=str(directory), storage=url, sampler=sampler, seed=seed, startup_trials=3)
     store = StudyStore.open(url, "night", str(directory), create=True)
     candidates = Candidates(space, ServerConfig(flags={"ctx": 512}), rewrite, refuse)
-    return Study(store, candidates, ServerConfig(flags={"ctx": 512}), spec, OBJECTIVE)
+    return Study(store, candidates, ServerConfig(flags={"ctx": 512}), spec, Ranking(OBJECTIVE))
 
 
 def speed(config: ServerConfig) -> float:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, StopReport
+from launchers.gpu_sample import GpuSample
 from launchers.gpus import GpuReading
 
 T = TypeVar("T")
@@ -72,6 +73,9 @@ class FakeLauncher:
 
     def stop_leftovers(self, grace_s: float) -> tuple[str, ...]:
         return ()
+
+    def gpu_sample(self, handle: ServerHandle) -> GpuSample | None:
+        return None
 
     def settle(self) -> GpuReading | None:
         self.calls.append("settle")
