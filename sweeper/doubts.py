@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from sweeper.figures import group_throughputs, server_gap_pct, tokens_per_step
+from sweeper.figures import repeat_throughputs, server_gap_pct, tokens_per_step
 from sweeper.records import RequestResult
 from sweeper.stats import t_quantile
 
@@ -19,6 +19,10 @@ millisecond or two that the server's clock does not see, which is more than 1 % 
 
 RISE_PCT = 3.0
 """Later passes that are faster by less than this are noise, whatever the statistics say."""
+
+NOISE_OF_PASSES = 1.5
+"""And by so many standard deviations of the later passes; a server that grows faster by as much in every one of
+four passes is 2 of them ahead of the first."""
 
 _RISE_CONFIDENCE = 0.99
 _PRIOR_SPREAD = 0.05
@@ -64,8 +68,8 @@ def server_doubt(requests: Sequence[RequestResult]) -> str:
 def passes_doubt(requests: Sequence[RequestResult]) -> str:
     """Whether later passes did better than the first, although no cache should know their prompts; else empty.
 
-    Paired by prompt. More drafts accepted, or only the time to the first token shorter: something remembers. The
-    same work done faster: the server was not warm.
+    Paired by prompt. More drafts kept, or only the time to the first token shorter: something remembers. The same
+    work done faster: the server was not warm.
     """
     first = [r for r in requests if r.repeat == 0]
     later = [r for r in requests if r.repeat > 0]
@@ -73,11 +77,23 @@ def passes_doubt(requests: Sequence[RequestResult]) -> str:
         return ""
     if (gain := _gained(first, later, tokens_per_step)) is not None:
         return f"later passes keep {gain:.0f} % more tokens per decode step than the first: {_FLATTERS}"
-    if (gain := _gain(_speeds(first), _speeds(later))) is None:
+    gain = _gained(first, later, _speed)
+    if gain is None or _within_noise_of_passes(requests):
         return ""
     if _gained(first, later, _prefill_rate) is not None and _gained(first, later, _decode_rate) is None:
         return f"later passes are faster by {gain:.0f} %, as they reach the first token sooner: {_FLATTERS}"
+    if _kept_per_step(later) > (1 + RISE_PCT / 100) * _kept_per_step(first):
+        return f"later passes are faster by {gain:.0f} %, as more drafts are kept: {_FLATTERS}"
     return f"later passes are faster by {gain:.0f} % than the first: the server was still warming up"
+
+
+def _within_noise_of_passes(requests: Sequence[RequestResult]) -> bool:
+    """Whether the later passes differ so much among themselves that a slow first one says nothing.
+
+    A host that is busy with something else slows whole passes. Two passes do not show it.
+    """
+    first, *later = repeat_throughputs(requests)
+    return len(later) > 1 and statistics.fmean(later) - first < NOISE_OF_PASSES * statistics.stdev(later)
 
 
 def _gained(first: Sequence[RequestResult], later: Sequence[RequestResult], rate: _Rate) -> float | None:
@@ -98,10 +114,6 @@ def _gain(before: _Rates, after: _Rates) -> float | None:
     return gain if significant and gain > RISE_PCT else None
 
 
-def _speeds(requests: Sequence[RequestResult]) -> _Rates:
-    return group_throughputs(requests, lambda r: r.prompt_id)
-
-
 def _by_prompt(requests: Sequence[RequestResult], rate: _Rate) -> _Rates:
     """The mean rate of each prompt whose requests all have one above 0."""
     found: dict[str, list[float | None]] = {}
@@ -109,6 +121,17 @@ def _by_prompt(requests: Sequence[RequestResult], rate: _Rate) -> _Rates:
         found.setdefault(request.prompt_id, []).append(rate(request))
     known = {prompt: [r for r in rates if r] for prompt, rates in found.items()}
     return {prompt: statistics.fmean(r) for prompt, r in known.items() if len(r) == len(found[prompt])}
+
+
+def _kept_per_step(requests: Sequence[RequestResult]) -> float:
+    """Output tokens per decode step, of all requests together; 1 where accepted drafts are not counted."""
+    known = [r.num_accepted_tokens for r in requests if r.num_accepted_tokens is not None]
+    tokens, accepted = sum(r.num_output_tokens for r in requests), sum(known)
+    return tokens / (tokens - accepted) if len(known) == len(requests) and tokens > accepted else 1.0
+
+
+def _speed(request: RequestResult) -> float | None:
+    return request.output_throughput
 
 
 def _decode_rate(request: RequestResult) -> float | None:

@@ -91,6 +91,18 @@ def test_a_first_token_that_alone_comes_sooner_is_a_cache() -> None:
     )
 
 
+def test_drafts_that_help_one_prompt_alone_are_a_cache_too() -> None:
+    first = [request(1000, prompt=p, accepted=0) for p in PROMPTS]
+    later = [request(800, prompt=p, repeat=1, accepted=50 if p == "a" else 0) for p in PROMPTS]
+    assert passes_doubt([*first, *later]).startswith("later passes are faster by 25 %, as more drafts are kept")
+
+
+def test_a_host_that_slows_whole_passes_now_and_then_is_not_mistaken_for_a_cold_server() -> None:
+    assert passes_doubt(passes(1.0, 1.5, 1.15)) == ""
+    assert passes_doubt(passes(1.0, 1.4, 1.45)) != ""
+    assert passes_doubt(passes(1.0, 1.1, 1.2, 1.3)).endswith("the server was still warming up")
+
+
 def test_more_drafts_accepted_are_a_cache_even_when_nothing_is_faster() -> None:
     first = [request(1000, prompt=p, accepted=20) for p in PROMPTS]
     later = [request(1000, prompt=p, repeat=1, accepted=50) for p in PROMPTS]
