@@ -17,6 +17,8 @@ _MAX_WORDS = 200
 _MIN_DISTINCT = 0.92
 _MIN_SEAMS = 0.06
 _MAX_SEAMS = 0.7
+_MIN_CAPITALS = 0.05
+_MAX_CAPITALS = 0.6
 _MAX_STOPS = 0.04
 _MAX_SYMBOLS = 1.2
 _MAX_LINES = 0.15
@@ -43,7 +45,8 @@ def looks_random(text: str) -> bool:
     """Whether words that hardly ever return, glued together in their middle, stand without any punctuation.
 
     Tokens are pieces of words: drawn at random they meet inside a word (`expandedHeb`, two scripts in one word),
-    never repeat a small word, and hardly ever put a comma or a full stop where a sentence has one.
+    never repeat a small word, and hardly ever put a comma or a full stop where a sentence has one. About every
+    third begins with a capital letter: nearly all do in a list of brands, and none in one of identifiers.
     """
     words, head = _words(_BLOB.sub(" ", text))
     count = len(words)
@@ -54,6 +57,7 @@ def looks_random(text: str) -> bool:
     return (
         len(spelt) >= _MIN_DISTINCT * spelt.total()
         and _MIN_SEAMS <= sum(map(_has_seam, words)) / count <= _MAX_SEAMS
+        and _MIN_CAPITALS <= sum(word[0].isupper() for word in words) / count <= _MAX_CAPITALS
         and len(_STOP.findall(head)) <= _MAX_STOPS * count
         and symbols <= _MAX_SYMBOLS * count
         and head.count("\n") <= _MAX_LINES * count

@@ -16,43 +16,38 @@ def build_objective(raw: object, workloads: Sequence[str]) -> tuple[dict[str, ob
     `workloads` are the names, the first one first; empty when they are not known.
     """
     first = workloads[0] if workloads else "?"
-    weights = _flat(raw) if isinstance(raw, Mapping) else {raw: 1}
-    mistakes: list[str] = []
+    stand_in: dict[str, object] = {"terms": [{"workload": first, "metric": _OBJECTIVES[0]}]}
+    if not isinstance(raw, str | Mapping):
+        forms = "a metric, WORKLOAD.METRIC, or a mapping of these to weights"
+        return stand_in, [f"objective: {shown(raw)} should be {forms}"]
+    weights = {raw: 1} if isinstance(raw, str) else _flat(raw)
+    mistakes = [] if weights else [f"objective: is empty; {valid_names('', _OBJECTIVES)}"]
     terms: dict[tuple[str, str], dict[str, object]] = {}
     for name, weight in weights.items():
         workload, metric = _parts(name, first)
-        lines = _name_mistakes(name, workload, metric, workloads)
-        if isinstance(raw, Mapping):
-            lines += _weight_mistakes(name, weight)
+        mistakes += [*_name_mistakes(name, workload, metric, workloads), *_weight_mistakes(name, weight)]
         if (workload, metric) in terms:
-            lines.append(f"objective: {shown(name)} is named twice; {first!r} is the first workload")
+            mistakes.append(f"objective: {shown(name)} is named twice; {first!r} is the first workload")
         terms[workload, metric] = {"workload": workload, "metric": metric, "weight": weight}
-        mistakes += lines
-    if not terms:
-        mistakes.append(f"objective: is empty; {valid_names('', _OBJECTIVES)}")
-    stand_in: list[dict[str, object]] = [{"workload": first, "metric": _OBJECTIVES[0]}]
-    return {"terms": stand_in if mistakes else list(terms.values())}, mistakes
+    return stand_in if mistakes else {"terms": list(terms.values())}, mistakes
 
 
-def _flat(raw: Mapping[str, object]) -> dict[object, object]:
+def _flat(raw: Mapping[str, object]) -> dict[str, object]:
     """The weights by name; `objective.busy.output_throughput=1` arrives as a mapping in a mapping."""
-    flat: dict[object, object] = {}
+    flat: dict[str, object] = {}
     for name, weight in raw.items():
         inner = weight if isinstance(weight, Mapping) else {"": weight}
         flat |= {f"{name}.{metric}" if metric else name: value for metric, value in inner.items()}
     return flat
 
 
-def _parts(name: object, first: str) -> tuple[str, str]:
+def _parts(name: str, first: str) -> tuple[str, str]:
     """The workload and the metric that a name means."""
-    workload, dot, metric = str(name).rpartition(".")
+    workload, dot, metric = name.rpartition(".")
     return (workload, metric) if dot else (first, metric)
 
 
-def _name_mistakes(name: object, workload: str, metric: str, workloads: Sequence[str]) -> list[str]:
-    if not isinstance(name, str):
-        forms = "a metric, WORKLOAD.METRIC, or a mapping of these to weights"
-        return [f"objective: {shown(name)} should be {forms}"]
+def _name_mistakes(name: str, workload: str, metric: str, workloads: Sequence[str]) -> list[str]:
     if workloads and workload not in workloads:
         return [f"objective: {shown(name)}: there is no such workload; {valid_names(workload, workloads)}"]
     if metric not in _OBJECTIVES:
@@ -61,7 +56,7 @@ def _name_mistakes(name: object, workload: str, metric: str, workloads: Sequence
     return []
 
 
-def _weight_mistakes(name: object, weight: object) -> list[str]:
+def _weight_mistakes(name: str, weight: object) -> list[str]:
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         return [f"objective.{name}: {shown(weight)} should be a number: the weight of this metric"]
     if not 0 < weight < float("inf"):

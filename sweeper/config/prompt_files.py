@@ -51,12 +51,15 @@ def _find(name: str, config_dir: Path | None) -> Path:
             if (folder / f"{name}.jsonl").is_file():
                 return folder / f"{name}.jsonl"
         known = valid_names(name, packaged_sets(config_dir))
-        raise ValueError(
-            f"{shown(name)} is no packaged set; {known}; a file of your own: ./{name} or {name}.jsonl"
-        )
-    path = Path(name).expanduser()
-    places = [path] if path.is_absolute() else [*([config_dir / path] if config_dir else []), Path.cwd() / path]
-    for place in places:
-        if place.exists():
-            return place
-    raise ValueError(f"{shown(name)}: there is no such file; looked for {' and '.join(map(str, places))}")
+        raise ValueError(f"{shown(name)} is no packaged set; {known}; a file of your own is ./{name}")
+    try:
+        path = Path(name).expanduser()
+        beside = [config_dir / path] if config_dir else []
+        places = [path] if path.is_absolute() else [*beside, Path.cwd() / path]
+        found = next((place for place in places if place.exists()), None)
+    except (OSError, RuntimeError) as error:  # a name that is too long, a user that does not exist
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{shown(name)}: cannot be looked for: {reason}") from None
+    if found is None:
+        raise ValueError(f"{shown(name)}: there is no such file; looked for {' and '.join(map(str, places))}")
+    return found

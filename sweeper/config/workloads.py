@@ -17,7 +17,7 @@ from sweeper.config.prompt_files import ReadPrompts
 from sweeper.prompt_rows import RANDOM_REASON
 from sweeper.prompts import choose
 from sweeper.random_text import looks_random
-from sweeper.workload_spec import WorkloadSpec
+from sweeper.workload_spec import MAX_PROMPTS, WorkloadSpec
 
 _SOURCES = ("prompts", "prompts_file", "num_prompts")
 _SETTINGS = tuple(dict.fromkeys((*_SOURCES, *WorkloadSpec.model_fields)))
@@ -51,8 +51,11 @@ def build_workloads(data: Mapping[str, object], read: ReadPrompts, known: Sequen
     if entries:
         inherited = {_reason(line) for line in (*lines, *_schema_lines(("workload",), built.first, ()))}
         for name, entry in entries.items():
-            lines = _entry_mistakes(name, entry, asked)
-            built.mistakes += lines or _added(name, _Entry({**entry}, asked, inherited), read, built)
+            if not isinstance(entry, Mapping):
+                example = "should be a mapping: the settings that differ from workload"
+                built.mistakes.append(f"more_workloads.{name}: {shown(entry)} {example}")
+            else:
+                built.mistakes += _added(name, _Entry(entry, asked, inherited), read, built)
     return built
 
 
@@ -60,24 +63,18 @@ def build_workloads(data: Mapping[str, object], read: ReadPrompts, known: Sequen
 class _Entry:
     """An entry of `more_workloads`, the first workload, and what is wrong with that one."""
 
-    own: _Settings
+    own: Mapping[str, object]
     first: Mapping[str, object]
     inherited: set[tuple[str, str]]
 
 
-def _entry_mistakes(name: str, entry: object, first: Mapping[str, object]) -> list[str]:
-    """What is wrong with an entry as such."""
-    path = f"more_workloads.{name}"
-    if not isinstance(entry, Mapping):
-        return [f"{path}: {shown(entry)} should be a mapping: the settings that differ from workload"]
-    if name == first.get("name"):
-        return [f"{path}: the first workload has this name, too; choose another"]
-    return [f"{path}.name: the name of this workload is {name}: rename the entry itself"] if "name" in entry else []
-
-
 def _added(name: str, entry: _Entry, read: ReadPrompts, built: BuiltWorkloads) -> list[str]:
-    """Complete one entry and add it, if nothing is wrong; what is wrong with it, and not with the first workload."""
+    """Complete one entry and add it, if nothing is wrong; what is wrong with it, and with the first one not."""
     path = f"more_workloads.{name}"
+    if name == entry.first.get("name"):
+        return [f"{path}: the first workload has this name, too; choose another"]
+    if "name" in entry.own:
+        return [f"{path}.name: the name of this workload is {name}: rename the entry itself"]
     base = dict(entry.first)
     if {"prompts", "prompts_file"} & entry.own.keys():
         base = {key: value for key, value in base.items() if key not in _SOURCES}
@@ -106,7 +103,8 @@ def _understood(
         settings["prompts"] = _prompts(path, settings, read)
     except _Mistakes as error:
         lines += [line for line in error.lines if line.partition(":")[0] not in told]
-        if settings.get("prompts") is None:
+        if error.lines and not isinstance(settings.get("prompts"), list):
+            settings.pop("prompts", None)
             told.add(f"{path}.prompts")
     for name in ("prompts_file", "num_prompts"):
         settings.pop(name, None)
@@ -151,6 +149,9 @@ def _chosen(place: str, prompts: Sequence[object], asked: Mapping[str, object], 
     if count:
         keys = [(_text(prompt, "id"), _text(prompt, "prompt_class")) for prompt in prompts]
         left = [prompts[index] for index in choose(keys, count, seed if isinstance(seed, int) else 0)]
+    if len(left) > MAX_PROMPTS:
+        instead = f"take some of them: {path}.num_prompts=100"
+        raise _Mistakes(f"{place}: {len(left):,} prompts are more than {MAX_PROMPTS:,}; {instead}")
     random = [_text(prompt, "id") for prompt in left if looks_random(_text(prompt, "text"))]
     if random:
         more = f" and {len(random) - 1} more" if len(random) > 1 else ""

@@ -115,7 +115,7 @@ def test_a_root_without_groups_lists_what_is_missing(write_files: WriteFiles) ->
 
 def test_options_of_the_users_own_are_listed_with_the_packaged_ones(write_files: WriteFiles) -> None:
     (line,) = mistakes("workload=mien", config_dir=write_files({"workload/mine.yaml": ""}))
-    assert "valid: chat, copy_edit, mine, single_stream (did you mean mine?)" in line
+    assert "valid: chat, copy_edit, copy_edit_long, mine, single_stream (did you mean mine?)" in line
 
 
 def test_a_wrong_file_and_a_wrong_override_are_reported_together(write_files: WriteFiles) -> None:

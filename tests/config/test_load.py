@@ -213,7 +213,7 @@ def test_the_study_is_called_like_the_preset_unless_it_is_named() -> None:
 def test_a_folder_of_the_users_own_goes_before_the_packaged_one(write_files: WriteFiles) -> None:
     folder = write_files(
         {
-            "workload/chat.yaml": "defaults: [copy_edit]\nname: my chat\nrepeats: 7\n",
+            "workload/chat.yaml": "defaults: [copy_edit]\nname: my chat\nrepeats: 3\n",
             "preset/mine.yaml": (
                 "# @package _global_\ndefaults:\n  - override /workload: chat\nbudget: {trials: 5}\n"
                 "space: {spec_ngram_simple_size_n: [2, 3]}\n"
@@ -223,7 +223,7 @@ def test_a_folder_of_the_users_own_goes_before_the_packaged_one(write_files: Wri
     loaded = load(["preset=mine", "budget.finalists=1"], folder)
     assert loaded.groups["preset"] == loaded.spec.study.name == "mine"
     assert loaded.spec.workload.name == "my chat"
-    assert loaded.spec.workload.repeats == 7
+    assert loaded.spec.workload.repeats == 3
     assert len(loaded.spec.workload.prompts) == 4
     assert (loaded.spec.budget.trials, loaded.spec.budget.finalists) == (5, 1)
     assert num_combinations(loaded.spec.space) == 2 * 7 + 42 + 21

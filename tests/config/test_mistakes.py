@@ -36,8 +36,6 @@ MISTAKES = [
     ),
     ("budgett.trials=3", "budgett: unknown name", "did you mean budget?"),
     ("+limits.start=3", "limits.start: unknown name", "did you mean start_s?"),
-    ("workload.prompts.0.txt=x", "workload.prompts.0.txt: unknown name", "valid: id, text, prompt_class"),
-    ("workload.prompts.9.id=x", "workload.prompts.9.id=x", "out of range"),
     ("~space.nope", "~space.nope", "valid: spec_type"),
     ("~space.spec_type=3", "~space.spec_type=3", "without a value"),
     ("hydra.run.dir=x", "hydra.run.dir=x", "cannot be changed"),
@@ -68,14 +66,10 @@ MISTAKES = [
     ("engine.flags.x=null", "engine.flags.x: null", "~engine.flags.x removes it"),
     ("engine.flags.x=[1]", "engine.flags.x: [1]", "text, a number, true or false"),
     ("engine.flags.draft_max=3", "engine.flags.draft_max", "spec_draft_n_max"),
-    ("workload.prompts.1.id=stock", "workload.prompts: ", "'stock' appears again"),
-    ("workload.prompts.0.text=''", "workload.prompts.0.text: ''", "should not be empty"),
     ("study.storage=${oc.env:NOT_SET_ANYWHERE}", "study.storage: ", "the environment variable NOT_SET_ANYWHERE"),
     ("study.storage=${nope}", "study.storage: cannot be resolved", "'nope'"),
     ("study.storage=${study.storage}", "study.storage: cannot be resolved", "Recursive"),
     ("engine.command=[1]", "engine.command.0: 1", "should be text"),
-    ("workload.prompts=[{id:a}]", "workload.prompts.0.text: ", "is missing"),
-    ("workload.prompts=[{id:a,text:'???'}]", "workload.prompts.0.text: ", "is missing"),
     ("budget.trials=99999999999999999999", "budget.trials: 99999999999999999999", "should be 1000000 or less"),
     ("workload.repeats=1001", "workload.repeats: 1001", "should be 1000 or less"),
     ("study.seed=4294967296", "study.seed: 4294967296", "should be 4294967295 or less"),
@@ -159,6 +153,24 @@ MISTAKES = [
     ),
     ("~space.spec_type", "space.when.spec_ngram_simple_size_n.spec_type (and 6 more)", "nor a fixed flag"),
 ]
+
+
+# the same, in a preset that lists its prompts itself
+IN_PROMPTS = [
+    ("workload.prompts.0.txt=x", "workload.prompts.0.txt: unknown name", "valid: id, text, prompt_class"),
+    ("workload.prompts.9.id=x", "workload.prompts.9.id=x", "out of range"),
+    ("workload.prompts.1.id=boats", "workload.prompts: ", "'boats' appears again"),
+    ("workload.prompts.0.text=''", "workload.prompts.0.text: ''", "should not be empty"),
+    ("workload.prompts=[{id:a}]", "workload.prompts.0.text: ", "is missing"),
+    ("workload.prompts=[{id:a,text:'???'}]", "workload.prompts.0.text: ", "is missing"),
+]
+
+
+@pytest.mark.parametrize(("override", "begins", "says"), IN_PROMPTS)
+def test_a_mistake_in_listed_prompts_gives_one_helpful_line(override: str, begins: str, says: str) -> None:
+    (line,) = mistakes("preset=llamacpp_smoke", override)
+    assert line.startswith(begins)
+    assert says in line
 
 
 @pytest.mark.parametrize(("override", "begins", "says"), MISTAKES, ids=[override for override, _, _ in MISTAKES])
@@ -247,7 +259,12 @@ def test_a_space_without_anything_to_search_is_refused() -> None:
 @given(st.text(max_size=30))
 def test_whatever_is_typed_the_only_error_is_a_config_error(text: str) -> None:
     with contextlib.suppress(ConfigError):
-        load([text, f"space.threads={text}", f"study.name={text}", f"space.when.spec_type.threads={text}"])
+        load(
+            [
+                *(text, f"space.threads={text}", f"study.name={text}", f"space.when.spec_type.threads={text}"),
+                *(f"objective={text}", f"more_workloads.x.prompts_file={text}", f"more_workloads.{text}=3"),
+            ]
+        )
 
 
 @pytest.mark.parametrize("character", ["?", "#", "%"])

@@ -1,0 +1,1 @@
+"""Workloads: prompts, loads, templates, objectives."""

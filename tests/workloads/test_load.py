@@ -1,0 +1,114 @@
+"""What is sent in each pass: the same in every launch, and in no pass what a cache knows."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from sweeper.load import Load, load_of, loads_of
+from sweeper.workload_spec import MAX_REQUESTS, Prompt, WorkloadSpec
+
+
+def workload(name: str = "w", count: int = 3, **changed: object) -> WorkloadSpec:
+    settings: dict[str, object] = {
+        "name": name,
+        "prompts": tuple(Prompt(id=f"p{n}", text=f"text {n}") for n in range(count)),
+        "max_tokens": 8,
+        "temperature": 0.0,
+        "seed": 0,
+        "repeats": 2,
+        "max_repeats": 4,
+        "request_timeout_s": 60.0,
+    }
+    return WorkloadSpec.model_validate(settings | changed)
+
+
+def texts(load: Load) -> list[str]:
+    return [prompt.text for prompts in load.passes for prompt in prompts]
+
+
+def test_the_first_pass_sends_the_prompts_as_they_are() -> None:
+    assert load_of(workload()).passes[0] == workload().prompts
+
+
+def test_there_is_a_pass_for_every_repeat_that_may_be_made() -> None:
+    assert len(load_of(workload()).passes) == 4
+    assert len(load_of(workload(max_repeats=0)).passes) == 2
+
+
+def test_no_text_is_sent_twice() -> None:
+    sent = texts(load_of(workload()))
+    assert len(set(sent)) == len(sent)
+
+
+def test_the_same_prompts_in_another_workload_are_other_texts() -> None:
+    sent = [
+        text for load in loads_of([workload("a"), workload("b", repeats=3), workload("c")]) for text in texts(load)
+    ]
+    assert len(set(sent)) == len(sent)
+
+
+def test_equal_texts_under_two_ids_are_told_apart() -> None:
+    twins = (Prompt(id="a", text="same"), Prompt(id="b", text="same"))
+    sent = texts(load_of(workload(prompts=twins)))
+    assert sent[0] == "same"
+    assert len(set(sent)) == len(sent)
+
+
+def test_a_prefix_stands_at_the_very_beginning_and_keeps_id_and_class() -> None:
+    first, later = (prompts[0] for prompts in load_of(workload()).passes[:2])
+    assert later.text.endswith(f") {first.text}")
+    assert later.text[:3] != first.text[:3]
+    assert (later.id, later.prompt_class) == (first.id, first.prompt_class)
+
+
+def test_two_passes_share_no_beginning_that_a_cache_could_keep() -> None:
+    begins = [text[:5] for text in texts(load_of(workload()))[3:]]
+    assert len(set(begins)) == len(begins)
+
+
+def test_every_launch_sends_the_same() -> None:
+    assert loads_of([workload("a"), workload("b")]) == loads_of([workload("a"), workload("b")])
+
+
+def test_another_name_changes_nothing_that_is_sent() -> None:
+    assert texts(load_of(workload("a"))) == texts(load_of(workload("b")))
+
+
+def test_another_seed_has_other_prefixes() -> None:
+    assert set(texts(load_of(workload()))) & set(texts(load_of(workload(seed=1)))) == {
+        "text 0",
+        "text 1",
+        "text 2",
+    }
+
+
+def test_without_fresh_prefixes_all_passes_are_alike() -> None:
+    load = load_of(workload(fresh_prefixes=False))
+    assert set(load.passes) == {workload().prompts}
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_the_warm_up_is_none_of_the_prompts_and_asks_for_a_long_answer(chat: bool) -> None:
+    load = load_of(workload(chat=chat))
+    assert load.warmup.text not in texts(load)
+    assert load.warmup.text.endswith("." if chat else "January:")
+
+
+def test_a_load_beyond_all_measure_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"100 prompts x 201 passes are 20,100 requests .* more than 20,000"):
+        workload(count=100, max_repeats=201)
+    with pytest.raises(ValidationError, match="more than 20,000"):
+        workload(count=30, repeats=700, max_repeats=0)
+    assert len(texts(load_of(workload(count=100, repeats=200, max_repeats=200)))) == MAX_REQUESTS
+
+
+def test_fewer_passes_at_most_than_at_least_are_refused() -> None:
+    with pytest.raises(ValidationError, match=r"0 or at least repeats \(2\)"):
+        workload(max_repeats=1)
+
+
+def test_arriving_requests_need_room() -> None:
+    with pytest.raises(ValidationError, match="concurrency above 1"):
+        workload(request_rate=2.0)
+    assert not workload(request_rate=2.0, concurrency=8).sequential
