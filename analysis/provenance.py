@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.comparable import Aside
 from analysis.markup import Markdown, count, fenced, inline, shell_words, table
 from analysis.reading import Reading
+from sweeper.comparable import Aside
 
 MAX_ASIDE = 40
 

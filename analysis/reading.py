@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.comparable import Aside, comparable
 from analysis.frames import baseline_config
+from sweeper.comparable import Aside, comparable
 from sweeper.lossless import Gate
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE

@@ -63,7 +63,8 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
     if trials := study.trials():
-        console.print(result_table(trials, spec.objective_metric, console.width))
+        asked = spec.objective.text(spec.workload.name)
+        console.print(result_table(trials, spec.objective_metric, console.width, asked))
     console.print(f"\n{verdict.text}\n", markup=False, highlight=False)
     if after.launches_left:
         console.print("Stopped early, as asked. The same command goes on.", highlight=False)

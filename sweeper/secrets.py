@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sweeper.records import LaunchRecord, TrialRecord
+from sweeper.records import LaunchRecord, TrialRecord, WorkloadResult
 from sweeper.spec import FlagValue, ServerConfig
 
 MASK = "***"
@@ -38,7 +38,14 @@ class Secrets:
         return trial.model_copy(update={**configs, "launches": launches})
 
     def _masked_launch(self, launch: LaunchRecord) -> LaunchRecord:
-        update: dict[str, object] = {"argv": self._all(launch.argv), "surprises": self._all(launch.surprises)}
+        texts = ("argv", "surprises", "doubts", "lossy")
+        update: dict[str, object] = {name: self._all(getattr(launch, name)) for name in texts}
+        update |= {
+            "estimated": self.hide(launch.estimated),
+            "provenance": {name: self.hide(value) for name, value in launch.provenance.items()},
+            "gpu": launch.gpu.model_copy(update={"others": self._all(launch.gpu.others)}),
+            "others": {name: self._masked_result(result) for name, result in launch.others.items()},
+        }
         update |= {
             "requested": self._masked_config(launch.requested),
             "canonical": self._masked_config(launch.canonical),
@@ -47,6 +54,9 @@ class Secrets:
             shown = {"message": self.hide(failure.message), "evidence": self._all(failure.evidence)}
             update["failure"] = failure.model_copy(update=shown)
         return launch.model_copy(update=update)
+
+    def _masked_result(self, result: WorkloadResult) -> WorkloadResult:
+        return result.model_copy(update={"doubts": self._all(result.doubts)})
 
     def _masked_config(self, config: ServerConfig) -> ServerConfig:
         def masked(value: FlagValue) -> FlagValue:

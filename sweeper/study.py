@@ -18,6 +18,7 @@ from optuna.trial import TrialState as OptunaState
 from sweeper.best_so_far import reference
 from sweeper.books import Books
 from sweeper.candidates import Candidates
+from sweeper.comparable import comparable
 from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint, require_same, with_new_facts
 from sweeper.lossless import STRICT, Gate
@@ -149,7 +150,7 @@ class Study:
         drawn_from = [count, self._gate.allow_lossy, version("specsweep")]
         if (stored := self.store.fact("verdict")) and self.store.fact("verdict_drawn_from") == drawn_from:
             return Verdict.model_validate(stored)
-        verdict = decide(trials, self.objective, simplicity, self._gate)
+        verdict = decide(comparable(trials)[0], self.objective, simplicity, self._gate)
         self.store.set_fact("verdict", verdict.model_dump(mode="json"))
         self.store.set_fact("verdict_drawn_from", drawn_from)
         return verdict
