@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,32 +40,36 @@ def loads_of(workloads: Sequence[WorkloadSpec]) -> tuple[Load, ...]:
     With `fresh_prefixes` no text is sent twice in a launch, neither by a later pass nor by another workload.
     """
     sent: set[str] = set()
-    return tuple(_load(workload, sent) for workload in workloads)
+    return tuple(_load(workload, place, sent) for place, workload in enumerate(workloads))
 
 
-def _load(workload: WorkloadSpec, sent: set[str]) -> Load:
-    warmup = Prompt(id=WARMUP_ID, text=_WARMUP_CHAT if workload.chat else _WARMUP_TEXT, prompt_class=WARMUP_ID)
-    passes = range(max(workload.repeats, workload.max_repeats))
+def _load(workload: WorkloadSpec, place: int, sent: set[str]) -> Load:
+    text = _WARMUP_CHAT if workload.chat else _WARMUP_TEXT
+    first = tuple(_first(prompt, workload, place, sent) for prompt in workload.prompts)
+    later = range(1, max(workload.repeats, workload.max_repeats))
     return Load(
         workload=workload,
-        warmup=warmup,
-        passes=tuple(tuple(_in_pass(p, number, workload, sent) for p in workload.prompts) for number in passes),
+        warmup=Prompt(id=WARMUP_ID, text=text, prompt_class=WARMUP_ID),
+        passes=(first, *(tuple(_fresh(p, workload, place, n) for p in workload.prompts) for n in later)),
     )
 
 
-def _in_pass(prompt: Prompt, number: int, workload: WorkloadSpec, sent: set[str]) -> Prompt:
-    """The prompt of one pass: as it is when it is new to the server, else behind a prefix of its own.
+def _first(prompt: Prompt, workload: WorkloadSpec, place: int, sent: set[str]) -> Prompt:
+    """The prompt of the first pass: as it is, unless an equal text was sent before."""
+    if prompt.text in sent:
+        return _fresh(prompt, workload, place, 0)
+    sent.add(prompt.text)
+    return prompt
+
+
+def _fresh(prompt: Prompt, workload: WorkloadSpec, place: int, number: int) -> Prompt:
+    """The prompt of pass `number` behind a word of its own, or as it is without `fresh_prefixes`.
 
     A prefix cache compares from the first token on, and so all of the prompt behind a new word is new. The word
-    depends on the prompt, the pass and what was sent before alone: all launches send the same. It stands in
-    brackets, which reads as a mark in front of a question as well as in front of text that is gone on with.
+    depends on the prompt, its pass and the workload's place alone: all launches of a study send the same. It is
+    put in brackets, and reads as a mark in front of a question as well as of text that is gone on with.
     """
-    text = prompt.text
-    if workload.fresh_prefixes:
-        for attempt in itertools.count():
-            if text not in sent:
-                break
-            word = hashlib.sha256(f"{workload.seed} {number} {attempt} {prompt.id}".encode()).hexdigest()[:8]
-            text = f"({word}) {prompt.text}"
-        sent.add(text)
-    return prompt.model_copy(update={"text": text}) if text != prompt.text else prompt
+    if not workload.fresh_prefixes:
+        return prompt
+    word = hashlib.sha256(f"{workload.seed} {place} {number} {prompt.id}".encode()).hexdigest()[:8]
+    return prompt.model_copy(update={"text": f"({word}) {prompt.text}"})

@@ -83,9 +83,7 @@ class WorkloadSpec(Frozen):
     @classmethod
     def _room(cls, rate: float | None, info: ValidationInfo) -> float | None:
         if rate is not None and info.data.get("concurrency") == 1:
-            raise ValueError(
-                "arriving requests need concurrency above 1: the most that may be under way"
-            )
+            raise ValueError("arriving requests need concurrency above 1: the most that may be under way")
         return rate
 
     @field_validator("max_repeats")

@@ -71,6 +71,12 @@ def test_every_launch_sends_the_same() -> None:
     assert loads_of([workload("a"), workload("b")]) == loads_of([workload("a"), workload("b")])
 
 
+def test_more_passes_of_one_workload_change_no_text_of_another() -> None:
+    few = loads_of([workload("a"), workload("b")])[1]
+    many = loads_of([workload("a", max_repeats=9), workload("b", max_repeats=9)])[1]
+    assert many.passes[:4] == few.passes
+
+
 def test_another_name_changes_nothing_that_is_sent() -> None:
     assert texts(load_of(workload("a"))) == texts(load_of(workload("b")))
 
