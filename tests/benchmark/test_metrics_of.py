@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.figures import accepted_per_position, group_throughputs, metrics_of, throughput
+from sweeper.figures import (
+    accepted_per_position,
+    gaps_ms,
+    group_throughputs,
+    metrics_of,
+    percentile_99,
+    repeat_throughputs,
+    throughput,
+)
 from sweeper.metrics import check_metrics
 from sweeper.records import RequestResult
 from tests.fakes import EPOCH
@@ -104,6 +112,31 @@ def test_every_metric_is_known_finite_and_legal(measured: list[RequestResult]) -
 def test_throughput_lies_between_those_of_its_groups(measured: list[RequestResult]) -> None:
     groups = group_throughputs(measured, lambda r: r.repeat).values()
     assert min(groups) * (1 - 1e-9) <= throughput(measured) <= max(groups) * (1 + 1e-9)
+
+
+def test_requests_that_overlap_are_divided_by_the_wall_clock_of_their_passes() -> None:
+    overlapping = [request(100, 1000, repeat=n // 2) for n in range(4)]
+    found = metrics_of(overlapping, walls_s=(1.0, 1.5))
+    assert found["output_throughput"] == pytest.approx(400 / 2.5)
+    assert found["request_throughput"] == pytest.approx(4 / 2.5)
+    assert repeat_throughputs(overlapping, (1.0, 1.5)) == pytest.approx((200, 200 / 1.5))
+    assert repeat_throughputs(overlapping) == pytest.approx((100, 100))  # one after another
+
+
+def test_percentiles_are_interpolated_between_the_two_nearest_values() -> None:
+    assert percentile_99([7.0]) == 7
+    assert percentile_99([0.0, 100.0]) == pytest.approx(99)
+    assert percentile_99([float(n) for n in range(101)]) == pytest.approx(99)
+    assert gaps_ms((10.0, 15.0, 35.0)) == (5, 20)
+    found = metrics_of([request(9, 100, ttft_ms=t) for t in (10.0, 20.0)], gaps=(5.0, 15.0))
+    assert found["ttft_p99_ms"] == pytest.approx(19.9)
+    assert found["itl_p99_ms"] == pytest.approx(14.9)
+
+
+def test_the_servers_own_time_is_compared_over_the_requests_that_have_one() -> None:
+    timed = request(9, 1050).model_copy(update={"server_e2e_ms": 1000.0})
+    assert metrics_of([timed, request(9, 9000)])["server_gap_pct"] == pytest.approx(5)
+    assert "server_gap_pct" not in metrics_of([request(9, 100)])
 
 
 def test_acceptance_by_position_is_drawn_from_the_requests_own_histograms() -> None:
