@@ -27,6 +27,7 @@ class LaunchDraft:
     def __init__(self, proposal: Proposal, rig: Rig, started_at: datetime.datetime) -> None:
         self.trace = LaunchTrace()
         self.argv: tuple[str, ...] = ()
+        self.doubts: tuple[str, ...] = ()
         self._proposal = proposal
         self._rig = rig
         self._started_at = started_at
@@ -50,7 +51,7 @@ class LaunchDraft:
                 },
                 "gpu": watch.window(),
                 "estimated": next((m.estimated for m in measured.values() if m.estimated), ""),
-                "doubts": (*first.doubts, *watch.doubts()),
+                "doubts": (*first.doubts, *watch.doubts(), *self.doubts),
             }
         )
 

@@ -17,9 +17,10 @@ from sweeper.http import Target
 from sweeper.launch_record import LaunchDraft, Measured
 from sweeper.launch_trace import LaunchTrace, host_errors
 from sweeper.objective import SCORE
-from sweeper.records import LaunchRecord, Measurement, Proposal
+from sweeper.records import GpuWindow, LaunchRecord, Measurement, Proposal
 from sweeper.rig import Rig
 from sweeper.server import new_nonce, pick_port, running_server
+from sweeper.text import plain
 from sweeper.workload_spec import WorkloadSpec
 
 _ENVIRON_TIMEOUT_S = 30.0
@@ -40,10 +41,10 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
         spec = _launch_spec(proposal, rig)
         launch.argv = spec.argv
         with running_server(spec, rig.server, launch.trace, rig.view.phase) as target:
-            require_unfaked(launch.trace, rig)
+            launch.doubts += require_unfaked(launch.trace, rig)
             with gpu_watch(launch.trace, rig) as watch:
                 measured = measure_all(target, proposal, spec.port, rig)
-            require_alone(watch)
+            require_alone(watch.window())
             require_score(proposal, measured, rig)
             record = save(launch.complete(measured, watch), launch.artifacts(measured))
     except TrialError as error:
@@ -51,19 +52,24 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
     return save(launch.stopped(record), launch.artifacts(measured))
 
 
-def require_unfaked(trace: LaunchTrace, rig: Rig) -> None:
+def require_unfaked(trace: LaunchTrace, rig: Rig) -> tuple[str, ...]:
     """Raises TrialError(FAKED) when the environment of the running server makes it pretend.
 
-    What a launch unsets can be set again on the way: by a wrapper script, or a container's entry point.
+    What a launch unsets can be set again on the way: by a wrapper script, or a container's entry point. Where
+    the environment cannot be seen, that is a doubt.
     """
     engine = rig.engine
     if not engine.faked_by:
-        return
+        return ()
     argv = environ_argv(f"{MARKER}={trace.started.server_id}", engine.faked_by)
     with host_errors():
         result = rig.launcher.run(argv, _ENVIRON_TIMEOUT_S)
     if reason := engine.faked(parse_environ(result.stdout)):
         raise TrialError(FailureKind.FAKED, reason)
+    if result.exit_code == 0:
+        return ()
+    why = plain(result.stderr.decode("utf-8", "replace").strip(), 200)
+    return (f"whether the server's environment fakes anything is not known: {why}",)
 
 
 def gpu_watch(trace: LaunchTrace, rig: Rig) -> GpuWatch:
@@ -72,11 +78,11 @@ def gpu_watch(trace: LaunchTrace, rig: Rig) -> GpuWatch:
     return GpuWatch(rig.launcher, host, trace.started, trace.gpus_before)
 
 
-def require_alone(watch: GpuWatch) -> None:
+def require_alone(window: GpuWindow) -> None:
     """Raises TrialError(HOST_DIRTY) when somebody else used the GPUs while they were measured."""
-    if others := watch.window().others:
-        message = f"somebody else used the GPUs during the measurement: {'; '.join(others)}"
-        raise TrialError(FailureKind.HOST_DIRTY, message, others)
+    if window.others:
+        message = f"somebody else used the GPUs during the measurement: {'; '.join(window.others)}"
+        raise TrialError(FailureKind.HOST_DIRTY, message, window.others)
 
 
 def measure_all(target: Target, proposal: Proposal, port: int, rig: Rig) -> dict[str, Measurement]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from launchers.base import CommandResult, ServerHandle
+from sweeper.engines.registry import engine_for
 from sweeper.errors import FailureKind, TrialError
 from sweeper.launch_record import surprises
-from sweeper.records import LaunchRecord, Measurement, Proposal, Purpose, RequestResult
+from sweeper.launch_trace import LaunchTrace
+from sweeper.records import GpuWindow, LaunchRecord, Measurement, Proposal, Purpose, RequestResult
+from sweeper.rig import Rig
 from sweeper.spec import FlagValue, ServerConfig
-from sweeper.trial import require_score, run_launch
-from tests.core.test_loop import make_rig
+from sweeper.trial import gpu_watch, require_alone, require_score, require_unfaked, run_launch
+from tests.core.test_loop import IdleLauncher, make_rig
 from tests.fakes import EPOCH, RecordingView
 
 DRAFTING: dict[str, FlagValue] = {
@@ -74,3 +80,45 @@ def test_an_illegal_configuration_is_recorded_without_touching_the_host(tmp_path
 def test_what_the_server_reports_otherwise_is_named() -> None:
     lines = surprises({"ctx_size": 2048, "threads": 1}, {"ctx_size": 1024, "parallel": 4, "threads": 1})
     assert lines == ("ctx_size: asked for 2048, the server reports 1024",)
+
+
+class EnvironLauncher(IdleLauncher):
+    """A host on which reading a server's environment ends like this."""
+
+    def __init__(self, exit_code: int, stdout: bytes = b"", stderr: bytes = b"") -> None:
+        self.result = CommandResult(exit_code, stdout, stderr)
+
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
+        assert "SPECSWEEP_SERVER=abc" in argv
+        return self.result
+
+
+def sglang_rig(tmp_path: Path, launcher: IdleLauncher) -> Rig:
+    return replace(make_rig(tmp_path, RecordingView()), engine=engine_for("sglang"), launcher=launcher)
+
+
+def started() -> LaunchTrace:
+    return LaunchTrace(handle=ServerHandle("abc", "here", 1, 2, "boot", 3, "/log", "abc"))
+
+
+def test_a_server_that_runs_with_simulated_acceptance_has_no_score(tmp_path: Path) -> None:
+    launcher = EnvironLauncher(0, b"SGLANG_SIMULATE_ACC_LEN=3\n")
+    with pytest.raises(TrialError, match="SGLANG_SIMULATE_ACC_LEN") as seen:
+        require_unfaked(started(), sglang_rig(tmp_path, launcher))
+    assert seen.value.kind is FailureKind.FAKED
+
+
+def test_an_environment_that_cannot_be_seen_is_a_doubt_and_an_honest_one_is_none(tmp_path: Path) -> None:
+    unseen = EnvironLauncher(4, stderr=b"no process carries it")
+    (doubt,) = require_unfaked(started(), sglang_rig(tmp_path, unseen))
+    assert "no process carries it" in doubt
+    assert require_unfaked(started(), sglang_rig(tmp_path, EnvironLauncher(0))) == ()
+
+
+def test_a_launch_beside_somebody_elses_job_is_the_hosts_failure(tmp_path: Path) -> None:
+    rig = make_rig(tmp_path, RecordingView())
+    watch = gpu_watch(started(), rig)
+    require_alone(watch.window())
+    with pytest.raises(TrialError, match="train") as seen:
+        require_alone(GpuWindow(others=("pid 7: python train.py",)))
+    assert seen.value.kind is FailureKind.HOST_DIRTY
