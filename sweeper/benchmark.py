@@ -44,6 +44,7 @@ def measure(target: Target, load: Load, bench: Bench) -> Measurement:
         warmup=warmup,
         growth=grown(before, run.client.counters),
         doubts=() if estimate else (run.missing_passes(),),
+        greedy=load.workload.temperature == 0,
     )
     return measurement_of(seen, estimate, bench.objective_metric)
 

@@ -23,7 +23,7 @@ from sweeper.load_results import (
 from sweeper.load_wire import Exchange
 from sweeper.records import Measurement
 from sweeper.results import WARMUP_REPEAT, Answered, Asked, answered, grown, request_name, understood
-from sweeper.stopping import SoFar, another_pass
+from sweeper.stopping import SoFar, another_pass, missing_passes
 from sweeper.summary import Observed, Warmup, measurement_of
 from sweeper.warmup import MAX_TOKENS, settled, unsettled_doubt
 from sweeper.workload_spec import Prompt
@@ -54,6 +54,8 @@ def measure_concurrent(target: Target, load: Load, bench: Bench) -> Measurement:
         growth=summed(run.growths),
         walls_s=run.walls_s,
         doubts=(run.missing_passes(), *client_doubts(cost)),
+        greedy=load.workload.temperature == 0,
+        cross_checked=bench.engine.times_whole_requests,
     )
     measurement = measurement_of(seen)
     metrics = {**counted(seen.growth), **measurement.metrics, **cost}
@@ -122,10 +124,7 @@ class _Run:
 
     def missing_passes(self) -> str:
         """Why fewer passes were made than the workload asks for; empty when there were enough."""
-        if len(self.walls_s) >= self._workload.repeats:
-            return ""
-        why = self._remembers or f"max_measure_s, {self._workload.max_measure_s:g} s, was over"
-        return f"{len(self.walls_s)} instead of {self._workload.repeats} passes: {why}"
+        return missing_passes(len(self.walls_s), self._workload, self._remembers)
 
     def _send(
         self, prompts: Sequence[Prompt], repeat: int, arrivals: Arrivals

@@ -37,12 +37,6 @@ _Rates = Mapping[str, float]
 _Rate = Callable[[RequestResult], float | None]
 
 
-def doubts_of(requests: Sequence[RequestResult]) -> tuple[str, ...]:
-    """What is doubtful about requests that followed one another; nothing, usually."""
-    lines = (server_doubt(requests), passes_doubt(requests))
-    return tuple(line for line in lines if line)
-
-
 def server_doubt(requests: Sequence[RequestResult]) -> str:
     """Whether client and server disagree about how long the requests took; empty: they agree, or it is unknown."""
     gap_pct = server_gap_pct(requests)

@@ -7,6 +7,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 """How sure one must be before something is called better. Of several comparisons all hold together."""
@@ -51,7 +56,7 @@ class Trend:
 
 
 def ratios_to_control(
-    groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...] = ()
+    groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...] = (), shares: Group = ()
 ) -> tuple[Ratio, ...]:
     """The ratio of each group's mean to the control's: Dunnett's one-sided comparison of several with one.
 
@@ -61,9 +66,12 @@ def ratios_to_control(
 
     `hours`: when each value was measured, the control's first. With them a steady drift that all groups share is
     estimated along with the means, and taken out (an analysis of covariance), so that values of the control from
-    earlier in the night can be used. scipy.stats.dunnett gives the same without `hours`; it knows no drift.
+    earlier in the night can be used. `shares`: how the error that is allowed is divided among the groups, equally
+    if not said. scipy.stats.dunnett gives the same as this without both; it knows neither.
     """
-    return _welch(groups, control) if uneven_spreads((control, *groups)) else _ratios(groups, control, hours)
+    shares = shares or tuple(1 / len(groups) for _ in groups)
+    uneven = uneven_spreads((control, *groups))
+    return _welch(groups, control, shares) if uneven else _ratios(groups, control, hours, shares)
 
 
 @lru_cache(maxsize=1024)
@@ -77,63 +85,70 @@ def uneven_spreads(groups: tuple[Group, ...]) -> bool:
     return float(stats.bartlett(*logs).pvalue) < UNEVEN
 
 
-def _welch(groups: tuple[Group, ...], control: Group) -> tuple[Ratio, ...]:
+def _welch(groups: tuple[Group, ...], control: Group, shares: Group) -> tuple[Ratio, ...]:
     """Each group against the control, with the spread of these two; Bonferroni allows for their number."""
     from scipy import stats
 
     found = []
     theirs = [math.log(value) for value in control]
-    for group in groups:
+    for group, share in zip(groups, shares, strict=True):
         logs = [math.log(value) for value in group]
         gap = statistics.fmean(logs) - statistics.fmean(theirs)
         if min(len(logs), len(theirs)) < 2:
             found.append(Ratio(math.exp(gap)))
             continue
         test = stats.ttest_ind(logs, theirs, equal_var=False, alternative="greater")
-        low = float(test.confidence_interval(1 - (1 - CONFIDENCE) / len(groups)).low)
-        p = min(1.0, len(groups) * float(test.pvalue))
+        low = float(test.confidence_interval(1 - share * (1 - CONFIDENCE)).low)
+        p = min(1.0, float(test.pvalue) / share)
         found.append(Ratio(math.exp(gap), math.exp(low), math.exp(2 * gap - low), p, float(test.statistic)))
     return tuple(found)
 
 
 @lru_cache(maxsize=1024)  # what comes next is asked for after each launch, from the same values
-def _ratios(groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...]) -> tuple[Ratio, ...]:
+def _ratios(
+    groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...], shares: Group
+) -> tuple[Ratio, ...]:
     import numpy as np
-    from scipy import linalg
+    from scipy import linalg, stats
 
     if not groups:
         return ()
-    members = (control, *groups)
-    logs = np.log(np.concatenate([np.asarray(member) for member in members]))
-    columns = [np.ones(len(logs))]
-    columns += [np.repeat([float(i == j) for j in range(len(members))], [len(m) for m in members])
-                for i in range(1, len(members))]  # fmt: skip
-    if hours:
-        when = np.concatenate([np.asarray(member) for member in hours])
-        columns.append(when - when.mean())
-    design = np.column_stack(columns)
+    logs, design = _model((control, *groups), hours)
     means, _, rank, _ = linalg.lstsq(design, logs)
-    values = [float(mean) for mean in means[1 : len(members)]]
+    own = slice(1, len(groups) + 1)
+    values = [float(mean) for mean in means[own]]
     degrees = len(logs) - int(rank)
     if degrees < 1 or rank < design.shape[1]:
         return tuple(Ratio(math.exp(value)) for value in values)
     variance = float(np.sum((logs - design @ means) ** 2)) / degrees
     if variance < 1e-20:
         return tuple(_exact(value) for value in values)
-    covariance = variance * linalg.inv(design.T @ design)[1 : len(members), 1 : len(members)]
-    errors = np.sqrt(np.diag(covariance))
-    joint = _Joint(tuple(map(tuple, (covariance / np.outer(errors, errors)).tolist())), degrees)
-    reach = joint.quantile(CONFIDENCE)
-    return tuple(
-        Ratio(
-            math.exp(value),
-            math.exp(value - reach * error),
-            math.exp(value + reach * error),
-            1 - joint.below(value / error),
-            value / error,
-        )
-        for value, error in zip(values, map(float, errors), strict=True)
-    )
+    covariance = variance * linalg.inv(design.T @ design)[own, own]
+    errors = [float(error) for error in np.sqrt(np.diag(covariance))]
+    joint = _Joint(tuple(map(tuple, (covariance / np.outer(errors, errors)).tolist())), degrees, shares)
+    level = joint.level(1 - CONFIDENCE)
+    found = []
+    for value, error, share in zip(values, errors, shares, strict=True):
+        reach = t_quantile(1 - share * level, degrees) * error
+        p = joint.error(float(stats.t.sf(value / error, degrees)) / share)
+        found.append(Ratio(math.exp(value), math.exp(value - reach), math.exp(value + reach), p, value / error))
+    return tuple(found)
+
+
+def _model(
+    members: tuple[Group, ...], hours: tuple[Group, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The logarithms, and the design: the first member's mean, what the others differ by, and the trend."""
+    import numpy as np
+
+    logs = np.log(np.concatenate([np.asarray(member) for member in members]))
+    sizes = [len(member) for member in members]
+    columns = [np.ones(len(logs))]
+    columns += [np.repeat([float(i == j) for j in range(len(members))], sizes) for i in range(1, len(members))]
+    if hours:
+        when = np.concatenate([np.asarray(member) for member in hours])
+        columns.append(when - when.mean())
+    return logs, np.column_stack(columns)
 
 
 def _exact(value: float) -> Ratio:
@@ -145,40 +160,39 @@ def _exact(value: float) -> Ratio:
 
 @dataclass(frozen=True)
 class _Joint:
-    """The distribution of the largest of several correlated t values."""
+    """Several correlated t values of comparisons in none of which there is a difference.
+
+    At a level each of them is allowed to exceed what a single one does with probability share * level.
+    """
 
     correlation: tuple[Group, ...]
     degrees: int
+    shares: Group
 
-    def below(self, bound: float) -> float:
-        """How probable it is that all of them are below `bound`."""
+    def error(self, level: float) -> float:
+        """How probable it is that any of them does."""
         import numpy as np
         from scipy import stats
 
-        count = len(self.correlation)
-        if count == 1:
-            return float(stats.t.cdf(bound, self.degrees))
-        return float(
-            stats.multivariate_t.cdf(
-                np.full(count, bound),
-                shape=np.asarray(self.correlation),
-                df=self.degrees,
-                random_state=np.random.default_rng(_SEED),
-            )
+        if len(self.shares) == 1:
+            return min(1.0, level)
+        bounds = stats.t.isf(np.minimum(1.0, level * np.asarray(self.shares)), self.degrees)
+        none = stats.multivariate_t.cdf(
+            np.maximum(bounds, -1e3),
+            shape=np.asarray(self.correlation),
+            df=self.degrees,
+            random_state=np.random.default_rng(_SEED),
         )
+        return 1 - float(none)
 
-    def quantile(self, probability: float) -> float:
-        """What all of them are below with `probability`."""
+    def level(self, error: float) -> float:
+        """The level at which that is so probable: between Bonferroni's and that of the largest share alone."""
         from scipy import optimize
 
-        single = t_quantile(probability, self.degrees)
-        if len(self.correlation) == 1:
-            return single
-        # Bonferroni's bound is never too small.
-        highest = t_quantile(1 - (1 - probability) / len(self.correlation), self.degrees) + 0.01
-        return float(
-            optimize.brentq(lambda bound: self.below(bound) - probability, single - 0.01, highest, xtol=1e-4)
-        )
+        if len(self.shares) == 1:
+            return error
+        highest = error / max(self.shares)
+        return float(optimize.brentq(lambda at: self.error(at) - error, 0.98 * error, 1.02 * highest, xtol=1e-5))
 
 
 def trend(hours: Sequence[float], values: Sequence[float]) -> Trend | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sweeper.doubts import doubts_of
+from sweeper.doubts import passes_doubt, server_doubt
 from sweeper.engines.base import Counters
 from sweeper.figures import (
     accept_definition,
@@ -14,9 +14,13 @@ from sweeper.figures import (
     metrics_of,
     repeat_throughputs,
 )
-from sweeper.records import Measurement
+from sweeper.outputs import marks
+from sweeper.records import Measurement, RequestResult
 from sweeper.results import Answered
 from sweeper.stopping import Estimate
+
+MAX_OUTPUTS = 200
+"""So many texts of a launch are kept for comparison, about 80 characters each."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Observed:
 
     `num_prompts`: in a whole pass. `growth`: of the server's counters over all measured requests. `walls_s`: the
     wall-clock seconds of each pass, where requests overlap. `doubts`: what is known beside the requests.
+    `greedy`: the texts are determined, so that they can be compared. `cross_checked`: the server's own times mean
+    the same as the client's.
     """
 
     measured: Sequence[Answered]
@@ -43,6 +49,8 @@ class Observed:
     growth: Counters = field(default_factory=Counters)
     walls_s: Sequence[float] = ()
     doubts: tuple[str, ...] = ()
+    greedy: bool = False
+    cross_checked: bool = True
 
 
 def measurement_of(seen: Observed, estimate: Estimate | None = None, objective_metric: str = "") -> Measurement:
@@ -56,7 +64,8 @@ def measurement_of(seen: Observed, estimate: Estimate | None = None, objective_m
     if estimate:
         metrics[objective_metric] = estimate.value
     whole = len(requests) >= seen.num_prompts
-    doubts = (seen.warmup.doubt, *seen.doubts, *doubts_of(requests))
+    server = server_doubt(requests) if seen.cross_checked else ""
+    doubts = (seen.warmup.doubt, *seen.doubts, server, passes_doubt(requests))
     return Measurement(
         requests=requests,
         warmups=warmups,
@@ -66,6 +75,12 @@ def measurement_of(seen: Observed, estimate: Estimate | None = None, objective_m
         class_throughputs=group_throughputs(requests, lambda r: r.prompt_class),
         accepted_per_position=accepted_per_position(requests) or seen.growth.accepted_per_position,
         accept_definition=accept_definition(requests),
+        outputs=_outputs(requests) if seen.greedy else {},
         estimated=estimate.text if estimate else "",
         doubts=tuple(doubt for doubt in doubts if doubt),
     )
+
+
+def _outputs(requests: Sequence[RequestResult]) -> dict[str, str]:
+    """What was written, as marks that can be compared; each text of a pass has its own place."""
+    return {f"{r.prompt_id}#{r.repeat}": marks(r.output_text) for r in requests[:MAX_OUTPUTS]}

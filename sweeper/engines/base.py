@@ -123,12 +123,14 @@ class Diagnosis:
 class Engine(Protocol):
     """One inference server's rules, command line and answers.
 
+    `times_whole_requests`: the server's own time of a request has its wait for other requests in it.
     `faked_by`: beginnings of the variables that `faked` needs to see; empty when there are none.
     """
 
     name: str
     on_gpus: bool
     faked_by: tuple[str, ...]
+    times_whole_requests: bool
     health_path: str
     info_path: str
     metrics_path: str

@@ -56,6 +56,7 @@ class SGLang:
     name = "sglang"
     on_gpus = True
     faked_by = FAKERS
+    times_whole_requests = True
     health_path = "/health"
     info_path = "/server_info"
     metrics_path = "/metrics"

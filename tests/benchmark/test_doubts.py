@@ -6,8 +6,11 @@ import random
 
 import pytest
 
-from sweeper.doubts import doubts_of, passes_doubt, server_doubt
+from sweeper.doubts import passes_doubt, server_doubt
+from sweeper.outputs import divergence
 from sweeper.records import RequestResult
+from sweeper.results import Answered
+from sweeper.summary import Observed, measurement_of
 from tests.fakes import EPOCH
 
 PROMPTS = "abcde"
@@ -128,7 +131,22 @@ def test_a_false_alarm_is_rare() -> None:
     assert alarms <= 6
 
 
+def observed(requests: list[RequestResult], *, cross_checked: bool = True, greedy: bool = False) -> Observed:
+    answered = [Answered(r, ()) for r in requests]
+    return Observed(answered, 1.0, len(PROMPTS), cross_checked=cross_checked, greedy=greedy)
+
+
 def test_every_doubt_is_listed_and_nothing_else() -> None:
-    assert doubts_of([request(1000, server_ms=1000)]) == ()
+    assert measurement_of(observed([request(1000, server_ms=1000)])).doubts == ()
     requests = [r.model_copy(update={"server_e2e_ms": 500.0}) for r in passes(1.0, 1.5)]
-    assert len(doubts_of(requests)) == 2
+    assert len(measurement_of(observed(requests)).doubts) == 2
+    assert len(measurement_of(observed(requests, cross_checked=False)).doubts) == 1
+
+
+def test_only_texts_that_are_determined_are_kept_for_comparison() -> None:
+    requests = [r.model_copy(update={"output_text": f"text {r.prompt_id}"}) for r in passes(1.0, 1.0)]
+    kept = measurement_of(observed(requests, greedy=True)).outputs
+    assert list(kept) == [f"{r.prompt_id}#{r.repeat}" for r in requests]
+    assert divergence(kept[f"{PROMPTS[0]}#0"], kept[f"{PROMPTS[0]}#1"]) is None
+    assert divergence(kept[f"{PROMPTS[0]}#0"], kept[f"{PROMPTS[1]}#0"]) is not None
+    assert measurement_of(observed(requests)).outputs == {}
