@@ -33,7 +33,10 @@ MIN_EARLIER = 3
 """... if there are so many, and ..."""
 
 MISFIT = 0.1
-"""... if they and the fresh ones lie on one line over time: a gap as theirs is not rarer than this."""
+"""... if they and the fresh ones lie on one line over time: a gap as theirs is not rarer than this.
+
+If they do not, the host is unsteady, or chance moved the fresh ones: only these count, with half the error.
+"""
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,12 @@ def compare(
     values = {number: _values(launches, objective) for number, launches in rivals.items()}
     even = not uneven_spreads((_values(fresh, objective), *values.values()))
     earlier = _earlier(baseline, fresh, objective) if even else []
-    control = [*earlier, *fresh]
-    hours = (_hours(control), *(_hours(launches) for launches in rivals.values())) if earlier else ()
+    fits = not earlier or _fits(earlier, fresh, objective)
+    control = [*earlier, *fresh] if fits else fresh
+    hours = (_hours(control), *map(_hours, rivals.values())) if len(control) > len(fresh) else ()
     shares = _shares([leaders[number] for number in rivals])
-    found = ratios_to_control(tuple(values.values()), _values(control, objective), hours, shares)
+    error = (1 - CONFIDENCE) * (1.0 if fits else 0.5)
+    found = ratios_to_control(tuple(values.values()), _values(control, objective), hours, shares, error)
     ratios = dict(zip(values, found, strict=True))
     # With a trend taken out, this is the baseline as of the finalists' time.
     bases = [statistics.geometric_mean(values[number]) / ratio.value for number, ratio in ratios.items()]
@@ -132,7 +137,7 @@ def compare(
         fresh={0: _values(fresh, objective), **values},
         ratios=ratios,
         baseline_value=statistics.geometric_mean(bases),
-        num_earlier=len(earlier),
+        num_earlier=len(control) - len(fresh),
     )
 
 
@@ -168,11 +173,14 @@ def _earlier(baseline: TrialRecord, fresh: Sequence[LaunchRecord], objective: st
         and 0 < hours_between(launch.started_at, began) <= EARLIER_HOURS
         and launch.provenance == fresh[0].provenance
     ]
-    if len(earlier) < MIN_EARLIER:
-        return []
+    return earlier if len(earlier) >= MIN_EARLIER else []
+
+
+def _fits(earlier: Sequence[LaunchRecord], fresh: Sequence[LaunchRecord], objective: str) -> bool:
+    """Whether a steady drift explains what the `fresh` launches differ by from the earlier ones."""
     hours = (_hours(earlier), _hours(fresh))
     gap = ratios_to_control((_values(fresh, objective),), _values(earlier, objective), hours)[0]
-    return earlier if gap.p is not None and 2 * min(gap.p, 1 - gap.p) >= MISFIT else []
+    return gap.p is not None and 2 * min(gap.p, 1 - gap.p) >= MISFIT
 
 
 def confirmations(baseline: TrialRecord, chosen: Sequence[TrialRecord], rounds: int, objective: str) -> list[int]:

@@ -58,8 +58,8 @@ class Drift(Record):
     def text(self) -> str:
         """In words, a whole sentence."""
         if self.p is None or self.pct_per_hour is None:
-            times = "never" if not self.num_launches else f"{self.num_launches} x"
-            return f"Whether the host drifted is not known: the baseline was launched {times}."
+            times = f"launched {self.num_launches} x" if self.num_launches else "not launched"
+            return f"Whether the host drifted is not known: the baseline was {times}."
         seen = f"{self.num_launches} launches of the baseline over {self.hours:.1f} h"
         rate = f"{abs(self.pct_per_hour):.2f} % per hour"
         if not self.significant:

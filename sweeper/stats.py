@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 """How sure one must be before something is called better. Of several comparisons all hold together."""
 
-UNEVEN = 0.01
+UNEVEN = 0.001
 """Spreads are not pooled when chance would show such a difference between them this rarely."""
 
 _SEED = 0
@@ -56,22 +56,26 @@ class Trend:
 
 
 def ratios_to_control(
-    groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...] = (), shares: Group = ()
+    groups: tuple[Group, ...],
+    control: Group,
+    hours: tuple[Group, ...] = (),
+    shares: Group = (),
+    error: float = 1 - CONFIDENCE,
 ) -> tuple[Ratio, ...]:
     """The ratio of each group's mean to the control's: Dunnett's one-sided comparison of several with one.
 
-    Groups hold positive values. The spread is pooled over all of them: how much a launch varies belongs to the
-    host more than to a configuration. Without any repeated value there is none. Where spreads are uneven (a server
-    that is fast after one start and slow after the next), each pair is compared for itself: Welch's test.
+    Groups hold positive values. The spread is pooled over all of them: it belongs to the host more than to a
+    configuration. Where spreads are uneven (a server that is fast after one start and slow after the next), each
+    pair is compared for itself: Welch's test.
 
-    `hours`: when each value was measured, the control's first. With them a steady drift that all groups share is
-    estimated along with the means, and taken out (an analysis of covariance), so that values of the control from
-    earlier in the night can be used. `shares`: how the error that is allowed is divided among the groups, equally
-    if not said. scipy.stats.dunnett gives the same as this without both; it knows neither.
+    `hours`: when each value was measured, the control's first. With them a steady drift that all share is
+    estimated along with the means, and taken out (analysis of covariance), so that earlier values of the control
+    can be used. `shares`: how the allowed `error` is divided among the groups, equally if not said. Without both
+    this is scipy.stats.dunnett, which knows neither.
     """
-    shares = shares or tuple(1 / len(groups) for _ in groups)
+    errors = tuple(error * share for share in shares or tuple(1 / len(groups) for _ in groups))
     uneven = uneven_spreads((control, *groups))
-    return _welch(groups, control, shares) if uneven else _ratios(groups, control, hours, shares)
+    return _welch(groups, control, errors) if uneven else _ratios(groups, control, hours, errors)
 
 
 @lru_cache(maxsize=1024)
@@ -85,28 +89,28 @@ def uneven_spreads(groups: tuple[Group, ...]) -> bool:
     return float(stats.bartlett(*logs).pvalue) < UNEVEN
 
 
-def _welch(groups: tuple[Group, ...], control: Group, shares: Group) -> tuple[Ratio, ...]:
+def _welch(groups: tuple[Group, ...], control: Group, errors: Group) -> tuple[Ratio, ...]:
     """Each group against the control, with the spread of these two; Bonferroni allows for their number."""
     from scipy import stats
 
     found = []
     theirs = [math.log(value) for value in control]
-    for group, share in zip(groups, shares, strict=True):
+    for group, error in zip(groups, errors, strict=True):
         logs = [math.log(value) for value in group]
         gap = statistics.fmean(logs) - statistics.fmean(theirs)
-        if min(len(logs), len(theirs)) < 2:
+        test = stats.ttest_ind(logs, theirs, equal_var=False, alternative="greater") if len(group) > 1 else None
+        if test is None or len(control) < 2:
             found.append(Ratio(math.exp(gap)))
             continue
-        test = stats.ttest_ind(logs, theirs, equal_var=False, alternative="greater")
-        low = float(test.confidence_interval(1 - share * (1 - CONFIDENCE)).low)
-        p = min(1.0, float(test.pvalue) / share)
+        low = float(test.confidence_interval(1 - error).low)
+        p = min(1.0, float(test.pvalue) * sum(errors) / error)
         found.append(Ratio(math.exp(gap), math.exp(low), math.exp(2 * gap - low), p, float(test.statistic)))
     return tuple(found)
 
 
 @lru_cache(maxsize=1024)  # what comes next is asked for after each launch, from the same values
 def _ratios(
-    groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...], shares: Group
+    groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...], allowed: Group
 ) -> tuple[Ratio, ...]:
     import numpy as np
     from scipy import linalg, stats
@@ -125,10 +129,14 @@ def _ratios(
         return tuple(_exact(value) for value in values)
     covariance = variance * linalg.inv(design.T @ design)[own, own]
     errors = [float(error) for error in np.sqrt(np.diag(covariance))]
-    joint = _Joint(tuple(map(tuple, (covariance / np.outer(errors, errors)).tolist())), degrees, shares)
-    level = joint.level(1 - CONFIDENCE)
+    joint = _Joint(
+        tuple(map(tuple, (covariance / np.outer(errors, errors)).tolist())),
+        degrees,
+        tuple(one / sum(allowed) for one in allowed),
+    )
+    level = joint.level(sum(allowed))
     found = []
-    for value, error, share in zip(values, errors, shares, strict=True):
+    for value, error, share in zip(values, errors, joint.shares, strict=True):
         reach = t_quantile(1 - share * level, degrees) * error
         p = joint.error(float(stats.t.sf(value / error, degrees)) / share)
         found.append(Ratio(math.exp(value), math.exp(value - reach), math.exp(value + reach), p, value / error))
@@ -231,15 +239,6 @@ def t_quantile(probability: float, degrees: float) -> float:
     from scipy import stats
 
     return float(stats.t.ppf(probability, degrees))
-
-
-def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-    """The two-sided interval of the mean of `values`; None for fewer than two of them."""
-    if len(values) < 2:
-        return None
-    mean = statistics.fmean(values)
-    half = t_quantile((1 + confidence) / 2, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-    return mean - half, mean + half
 
 
 def fisher_greater(found: int, of: int, other_found: int, of_others: int) -> float:

@@ -14,7 +14,6 @@ from sweeper.stats import (
     pooled_variance,
     ratios_to_control,
     spread_pct,
-    t_interval,
     t_quantile,
     trend,
     uneven_spreads,
@@ -111,9 +110,17 @@ def test_a_pooled_variance_ignores_that_means_differ() -> None:
 def test_spread_of_one_value_is_unknown_not_zero() -> None:
     assert spread_pct([5.0]) is None
     assert spread_pct([9.0, 11.0]) == pytest.approx(20)
-    assert t_interval([5.0]) is None
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
+def test_quantiles_are_students() -> None:
     assert t_quantile(0.975, 3) == pytest.approx(3.182, abs=1e-3)
-    assert t_interval([9.0, 10.0, 11.0]) == pytest.approx((10 - 2.484, 10 + 2.484), abs=1e-3)
+
+
+def test_whoever_gets_more_of_the_allowed_error_is_judged_less_strictly_and_the_others_more() -> None:
+    rng = random.Random(5)
+    control, rivals = drawn(rng, 50, 8), (drawn(rng, 51, 5), drawn(rng, 51, 5))
+    even = ratios_to_control(rivals, control)
+    leader, other = ratios_to_control(rivals, control, shares=(0.8, 0.2))
+    assert (leader.low or 0) > (even[0].low or 0)
+    assert (other.low or 0) < (even[1].low or 0)
+    assert (leader.value, leader.t) == pytest.approx((even[0].value, even[0].t))

@@ -142,3 +142,34 @@ def test_a_launch_that_produced_nothing_cannot_break_the_verdict() -> None:
 
 def test_an_objective_that_a_launch_lacks_is_not_compared() -> None:
     assert decide([trial(0, [50.0]), trial(1, [60.0], m=1)], "decode_throughput", fewest_drafts).advised is None
+
+
+def test_every_other_one_given_up_early_is_said_with_the_best_of_them() -> None:
+    early = trial(1, [40.0], m=1)
+    early = early.model_copy(
+        update={"launches": (early.launches[0].model_copy(update={"estimated": "stopped after 1 of 5 prompts"}),)}
+    )
+    verdict = decide([trial(0, [50.0]), early], OBJECTIVE, fewest_drafts)
+    assert "every other configuration was given up early as too slow" in verdict.text
+    assert "about 40.0 against 50.0 tok/s of the baseline (0.80 x)" in verdict.text
+    assert verdict.comparisons[0].estimated
+
+
+def test_the_winner_says_what_is_sure_and_what_it_is_drawn_from() -> None:
+    trials = [trial(0, [50.0], confirm=[50.2, 49.9, 50.0]), trial(1, [60], confirm=[60.0, 60.3], m=4)]
+    verdict = decide(trials, OBJECTIVE, fewest_drafts)
+    assert "1.202 x, at least 19.4 % faster (95 % confidence; 90 % interval 1.194 to 1.211)" in verdict.text
+    assert verdict.text.endswith("From 2 fresh launches, 3 of the baseline.")
+    assert "speculation" not in verdict.text
+
+
+def test_a_gain_that_is_not_significant_has_an_upper_limit() -> None:
+    trials = [trial(0, [80.0], confirm=[78.0, 82.0]), trial(1, [83.0], confirm=[84.0, 80.0], m=4)]
+    assert "not significant, at most" in decide(trials, OBJECTIVE, fewest_drafts).text
+
+
+def test_a_verdict_knows_its_noise_and_drift() -> None:
+    verdict = decide([trial(0, [50.0], confirm=[50.2, 49.9, 50.1])], OBJECTIVE, fewest_drafts)
+    assert verdict.noise.launches is not None
+    assert verdict.drift.num_launches == 4
+    assert type(verdict).model_validate(verdict.model_dump(mode="json")) == verdict

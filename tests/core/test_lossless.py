@@ -1,0 +1,90 @@
+"""Who may not win because it may write other text than the baseline, or does."""
+
+from __future__ import annotations
+
+from sweeper.lossless import Gate
+from sweeper.outputs import marks
+from sweeper.plan import finalists
+from sweeper.records import TrialRecord
+from sweeper.spec import BudgetSpec, ServerConfig
+from sweeper.verdict import Verdict, VerdictKind, decide
+from tests.fakes import trial
+
+OBJECTIVE = "output_throughput"
+TEXTS = {
+    f"p{number}#0": f"The answer to question {number} is long enough to be compared. " * 4 for number in range(10)
+}
+THRESHOLD = "speculative_accept_threshold_single=0.5: drafts are accepted that the model would not have written"
+
+
+def simple(config: ServerConfig) -> tuple[float, ...]:
+    return (float(config.flags.get("m", 0)),)
+
+
+def writing(record: TrialRecord, texts: dict[str, str], lossy: tuple[str, ...] = ()) -> TrialRecord:
+    kept = {key: marks(text) for key, text in texts.items()}
+    launches = tuple(one.model_copy(update={"outputs": kept, "lossy": lossy}) for one in record.launches)
+    return record.model_copy(update={"launches": launches})
+
+
+def night(*, lossy: tuple[str, ...] = (), texts: dict[str, str] | None = None) -> list[TrialRecord]:
+    """Trial 2 is the fastest, and perhaps not lossless; trial 1 is faster than the baseline."""
+    return [
+        writing(trial(0, [50.0], confirm=[50.1, 49.9, 50.0]), TEXTS),
+        writing(trial(1, [60.0], confirm=[60.1, 59.9, 60.0], m=1), TEXTS),
+        writing(trial(2, [70.0], confirm=[70.1, 69.9, 70.0], m=2), texts or TEXTS, lossy),
+    ]
+
+
+def verdict(trials: list[TrialRecord], gate: Gate = Gate()) -> Verdict:  # noqa: B008  (frozen)
+    return decide(trials, OBJECTIVE, simple, gate)
+
+
+def test_a_lossy_configuration_wins_only_when_asked_for() -> None:
+    trials = night(lossy=(THRESHOLD,))
+    strict = verdict(trials)
+    assert (strict.kind, strict.advised) == (VerdictKind.WINNER, 1)
+    assert [row.trial_number for row in strict.excluded] == [2]
+    assert strict.text.endswith(f"{THRESHOLD}. verdict.allow_lossy=true lets it win.")
+    assert "Trial 2, m2, is faster (70.0 tok/s)" in strict.text
+    asked = verdict(trials, Gate(allow_lossy=True))
+    assert (asked.advised, asked.excluded) == (2, ())
+
+
+def test_one_that_writes_something_else_from_the_first_words_on_does_not_win() -> None:
+    other = {key: f"Banana {text}" for key, text in TEXTS.items()}
+    found = verdict(night(texts=other))
+    assert found.advised == 1
+    assert "this is no rounding" in found.text
+
+
+def test_with_a_temperature_nothing_is_compared() -> None:
+    other = {key: f"Banana {text}" for key, text in TEXTS.items()}
+    assert verdict(night(texts=other), Gate(greedy=False)).advised == 2
+
+
+def test_a_late_difference_is_said_and_excludes_nothing() -> None:
+    late = dict(TEXTS)
+    late["p3#0"] = late["p3#0"][:200] + "and then it says something else altogether"
+    found = verdict(night(texts=late))
+    assert found.advised == 2
+    assert "Trial 2: 1 of 10 greedy outputs differ from the baseline's" in found.text
+
+
+def test_a_slow_lossy_one_is_not_mentioned() -> None:
+    trials = night(lossy=(THRESHOLD,))
+    trials[2] = writing(trial(2, [55.0], m=2), TEXTS, (THRESHOLD,))
+    assert "allow_lossy" not in verdict(trials).text
+
+
+def test_who_may_not_win_is_no_finalist() -> None:
+    budget = BudgetSpec(trials=3, finalists=2, confirm_launches=2)
+    assert [t.number for t in finalists(night(lossy=(THRESHOLD,)), budget, OBJECTIVE)] == [1]
+    assert [t.number for t in finalists(night(lossy=(THRESHOLD,)), budget, OBJECTIVE, Gate(True))] == [2, 1]
+
+
+def test_with_only_lossy_ones_there_is_nothing_else() -> None:
+    trials = night(lossy=(THRESHOLD,))
+    found = verdict([trials[0], trials[2].model_copy(update={"number": 1})])
+    assert found.kind is VerdictKind.NO_GAIN
+    assert "nothing else that writes the same text" in found.text

@@ -1,0 +1,40 @@
+"""A few whole sweeps on simulated servers; the bench `tests.bench.verdicts` runs hundreds."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from sweeper.records import Purpose
+from sweeper.verdict import VerdictKind
+from tests.bench.nights import Night, World
+from tests.bench.verdicts import BUDGET, FIVE, clear, null
+
+
+def run(world: World, seed: int) -> tuple[VerdictKind, int | None, Counter[Purpose]]:
+    night = Night(world, BUDGET, random.Random(seed), FIVE)
+    verdict = night.run()
+    return verdict.kind, verdict.advised, Counter(one.purpose for t in night.trials for one in t.launches)
+
+
+def test_of_equal_ones_none_wins_though_the_best_single_launch_looks_faster() -> None:
+    for seed in range(3):
+        kind, _, made = run(null(random.Random(seed)), seed)
+        assert kind is VerdictKind.NO_GAIN
+        assert made[Purpose.RECHECK] > 10
+
+
+def test_one_that_is_five_percent_faster_is_found_and_confirmed() -> None:
+    for seed in range(3):
+        kind, advised, made = run(World([1.0] * 9 + [1.05] + [1.0] * 10), seed)
+        assert (kind, advised) == (VerdictKind.WINNER, 10)
+        assert made[Purpose.CONFIRM] <= 15
+
+
+def test_where_the_winner_is_clear_nothing_is_launched_twice_before_the_confirmation() -> None:
+    world = clear(random.Random(1))
+    kind, advised, made = run(world, 1)
+    assert kind is VerdictKind.WINNER
+    assert world.gains[(advised or 0) - 1] == 1.3
+    assert made[Purpose.RECHECK] == 0
+    assert made[Purpose.CONFIRM] <= 8
