@@ -50,7 +50,10 @@ slow: $(READY)  ## the long tests: crash campaign, whole sweeps, this README's c
 
 ci: check slow  ## everything
 
-bench: $(READY)  ## specsweep's own time: between two servers over SSH, and as a share of a trial
+bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's own time (about 15 minutes; needs sshd)
+	$(BIN)/python -m tests.bench.verdicts
+	$(BIN)/python -m tests.bench.client_overhead
+	$(BIN)/python -m tests.bench.client_cost
 	$(BIN)/python -m tests.bench.restart_time
 	$(BIN)/python -m tests.bench.own_time $(ARGS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sweeper.client import Bench, Client, OnRequest
@@ -15,6 +16,10 @@ from sweeper.stopping import Estimate, SoFar, another_pass, hopeless, missing_pa
 from sweeper.summary import Observed, Warmup, measurement_of
 from sweeper.warmup import MAX_TOKENS, MIN_REQUESTS, settled, unsettled_doubt
 from sweeper.workload_spec import Prompt
+
+MAY_NOT_SPECULATE = 1.1
+"""Below this accept length a server may serve without speculation, which is no slow setting of it; a few prompts are
+too little to tell."""
 
 __all__ = ["WARMUP_REPEAT", "Bench", "OnRequest", "measure"]
 
@@ -116,7 +121,11 @@ class _Run:
         if len(results) == self._num_passes * len(self._workload.prompts):
             return None
         estimate = hopeless(results, self._workload, bench.reference, bench.objective_metric)
-        return estimate if estimate and not bench.engine.bypass(bench.config, metrics_of(results)) else None
+        if estimate is None:
+            return None
+        metrics = metrics_of(results)
+        undecided = metrics.get("accept_length", math.inf) < MAY_NOT_SPECULATE
+        return None if undecided or bench.engine.bypass(bench.config, metrics) else estimate
 
     def _goes_on(self, elapsed_s: float) -> bool:
         return another_pass(SoFar(self._results(), elapsed_s), self._workload, self._bench.reference)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -109,6 +110,25 @@ def test_a_launch_that_may_not_speculate_at_all_is_no_slow_one_and_goes_on() -> 
     with server.running() as target:
         whole = measure(target, load_of(workload()), bench)
     assert len(whole.requests) == 8
+    assert whole.estimated == ""
+
+
+class KeepsNothing(CacheAware):
+    """Drafts, and hardly a draft is ever kept: too few steps so far to say that it does not speculate."""
+
+    def parse(self, response: StreamedResponse) -> Generation:
+        answer = super().parse(response)
+        return replace(answer, num_verify_steps=answer.num_output_tokens - 1, num_accepted_tokens=0)
+
+
+def test_a_launch_whose_drafts_are_never_kept_is_measured_to_its_end() -> None:
+    server = Caching()
+    bench = Bench(
+        KeepsNothing(), server.clock, lambda *_: None, ServerConfig(), best_so_far(3), objective_metric=THROUGHPUT
+    )
+    with server.running() as target:
+        whole = measure(target, load_of(workload()), bench)
+    assert whole.metrics["accept_length"] == 1.0
     assert whole.estimated == ""
 
 
