@@ -18,8 +18,8 @@ from sweeper.warmup import MAX_TOKENS, MIN_REQUESTS, settled, unsettled_doubt
 from sweeper.workload_spec import Prompt
 
 MAY_NOT_SPECULATE = 1.1
-"""Below this accept length a server may serve without speculation, which is no slow setting of it; a few prompts are
-too little to tell."""
+"""Below this accept length a server may serve without speculation, which is no slow setting of it; a few prompts
+are too little to tell."""
 
 __all__ = ["WARMUP_REPEAT", "Bench", "OnRequest", "measure"]
 
