@@ -19,6 +19,9 @@ LOOK_ALPHA = 0.001
 """A gain ends the confirmation early only when chance would show it this rarely: looking several times is then
 nearly free (Haybittle and Peto), and the end is judged as if nobody had looked."""
 
+BEHIND_ALPHA = 0.01
+"""Once there is a winner, whoever is this surely slower is not launched again: at most a tie would be missed."""
+
 FUTILE = 0.02
 """A finalist is dropped when it would still be confirmed with less than this probability."""
 
@@ -214,7 +217,7 @@ def _still_in_play(so_far: Confirmed, in_play: Sequence[int], share: float) -> l
     best = so_far.fastest_first[0]
     p = so_far.ratios[best].p
     if p is not None and p < LOOK_ALPHA:
-        near = so_far.as_fast_as(best, LOOK_ALPHA)
+        near = so_far.as_fast_as(best, BEHIND_ALPHA)
         hopeful = [number for number in hopeful if number in near]
         return hopeful if len(hopeful) > 1 else []
     return hopeful

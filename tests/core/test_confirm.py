@@ -20,7 +20,7 @@ def night(*values: float) -> list[TrialRecord]:
 
 
 def confirmed(trials: list[TrialRecord], rounds: int, **levels: float) -> list[TrialRecord]:
-    """The trials after so many rounds as the sweep chooses them, each at its level (`t0`, `t1`), with 1 % noise."""
+    """The trials after so many rounds as the sweep chooses them, each at its level (`t0`), with 1 % noise."""
     rng, trials, hour = random.Random(4), list(trials), 2.0
     for _ in range(rounds * len(trials)):
         pending = confirmations(trials[0], trials[1:], rounds, OBJECTIVE)
