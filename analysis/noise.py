@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from analysis.markup import MISSING, Markdown, count, heading, inline, moment, number, table
 from analysis.reading import Reading
-from sweeper.launches import usable
-from sweeper.noise import Spread
+from sweeper.deciding.launches import usable
+from sweeper.deciding.noise import Spread
 from sweeper.records import LaunchRecord
 
 MAX_LAUNCHES = 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.markup import Markdown, count, fenced, inline, shell_words, table
 from analysis.reading import Reading
-from sweeper.comparable import Aside
+from sweeper.deciding.comparable import Aside
 
 MAX_ASIDE = 40
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from analysis.frames import baseline_config
-from sweeper.comparable import Aside, comparable
-from sweeper.lossless import Gate
+from sweeper.deciding.comparable import Aside, comparable
+from sweeper.deciding.lossless import Gate
+from sweeper.deciding.verdict import Simplicity, Verdict, decide, fresh_launches
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s
 from sweeper.secrets import MASK, is_secret_name, secrets_of
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
-from sweeper.verdict import Simplicity, Verdict, decide, fresh_launches
 
 ALLOW_LOSSY = "allow_lossy"
 """The fact in which a study keeps whether lossy configurations may win."""

@@ -26,8 +26,8 @@ from analysis import (
 )
 from analysis.definitions import definitions
 from analysis.reading import Reading, read
+from sweeper.deciding.verdict import Simplicity
 from sweeper.storage import StudyStore
-from sweeper.verdict import Simplicity
 
 SECTIONS = (
     results.title,

@@ -19,11 +19,11 @@ from analysis.markup import (
     trials,
 )
 from analysis.reading import Reading
+from sweeper.deciding.verdict import Comparison, VerdictKind
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
 from sweeper.records import TrialRecord, TrialState
 from sweeper.stats import CONFIDENCE
-from sweeper.verdict import Comparison, VerdictKind
 
 MAX_VALUES = 8
 _CONFIDENCE = f"{100 * CONFIDENCE:.0f} %"

@@ -19,6 +19,7 @@ from launchers.shell import LocalShell
 from launchers.ssh import SshShell, SshTarget
 from sweeper import config, tracking
 from sweeper.candidates import Candidates
+from sweeper.deciding.lossless import Gate
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode
@@ -28,8 +29,7 @@ from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
-from sweeper.lossless import Gate
-from sweeper.rendering import rendered_loads
+from sweeper.measuring.rendering import rendered_loads
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.space import samples, to_config

@@ -6,8 +6,8 @@ import datetime
 from collections.abc import Mapping, Sequence
 
 from sweeper.errors import TrialError
-from sweeper.gpu_watch import GpuWatch
 from sweeper.launch_trace import LaunchTrace
+from sweeper.measuring.gpu_watch import GpuWatch
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
 from sweeper.provenance import provenance_of

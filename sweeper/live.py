@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers.clock import Clock
-from sweeper.plan import Progress
+from sweeper.deciding.plan import Progress
 from sweeper.records import LaunchRecord, Proposal, RequestResult
 from sweeper.spec import ServerConfig
 from sweeper.tally import AGAIN, Tally, spent, standing

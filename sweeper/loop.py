@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from sweeper.deciding.plan import start_limit_s
+from sweeper.deciding.verdict import Verdict
 from sweeper.errors import FailureKind, SweepAborted, SweepInterrupted
-from sweeper.plan import start_limit_s
 from sweeper.policy import POLICY, Fault
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.rig import Rig
@@ -14,7 +15,6 @@ from sweeper.spec import LimitsSpec
 from sweeper.study import Study
 from sweeper.tracking import Tracker
 from sweeper.trial import Save, run_launch
-from sweeper.verdict import Verdict
 
 FINAL_SYNC_S = 60.0
 """How long the last sync of a sweep may take: nobody waits for a server any more."""

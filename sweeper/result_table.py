@@ -8,10 +8,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sweeper.drift import Drift, drift_of
+from sweeper.deciding.drift import Drift, drift_of
+from sweeper.deciding.noise import noise_of
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
-from sweeper.noise import noise_of
 from sweeper.records import TrialRecord
 from sweeper.spec import ServerConfig
 from sweeper.text import plain

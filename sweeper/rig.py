@@ -10,7 +10,7 @@ from sweeper.engines.base import Engine, HostFacts
 from sweeper.interrupts import Interrupts
 from sweeper.launch_trace import ServerRig
 from sweeper.live import View
-from sweeper.load import Load
+from sweeper.measuring.load import Load
 from sweeper.spec import ServerConfig, SweepSpec
 
 _PROBE_TOKENS = 8

@@ -15,21 +15,21 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState as OptunaState
 
-from sweeper.best_so_far import reference
 from sweeper.books import Books
 from sweeper.candidates import Candidates
-from sweeper.comparable import comparable
+from sweeper.deciding.best_so_far import reference
+from sweeper.deciding.comparable import comparable
+from sweeper.deciding.lossless import STRICT, Gate
+from sweeper.deciding.plan import Progress, Step, next_step, progress
+from sweeper.deciding.verdict import Simplicity, Verdict, decide
 from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint, require_same, with_new_facts
-from sweeper.lossless import STRICT, Gate
-from sweeper.plan import Progress, Step, next_step, progress
 from sweeper.policy import POLICY
 from sweeper.records import LaunchRecord, Proposal, Purpose, Reference, TrialRecord, TrialState
 from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted, make_factory
 from sweeper.samplers.encoding import suggest
 from sweeper.spec import BudgetSpec, ServerConfig, StudySpec
 from sweeper.storage import StudyStore
-from sweeper.verdict import Simplicity, Verdict, decide
 
 _EXHAUSTED = "exhausted_at"
 """After so many trials nothing untried was found; more trials (enqueued ones) make it worth another look."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 
+from sweeper.deciding.plan import Progress
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
-from sweeper.plan import Progress
 from sweeper.records import LaunchRecord, Proposal, Purpose, RequestResult
 from sweeper.spec import ServerConfig
 from sweeper.text import plain

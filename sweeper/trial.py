@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from launchers.base import LaunchSpec
 from launchers.replies import MARKER
-from sweeper.benchmark import Bench, measure
 from sweeper.engines.base import Placement
 from sweeper.engines.environ import environ_argv, parse_environ
 from sweeper.errors import FailureKind, TrialError
-from sweeper.gpu_watch import GpuWatch
-from sweeper.host_load import HostLoad, python_of, send_all_from
 from sweeper.http import Target
 from sweeper.launch_record import LaunchDraft, Measured
 from sweeper.launch_trace import LaunchTrace, host_errors
+from sweeper.measuring.benchmark import Bench, measure
+from sweeper.measuring.gpu_watch import GpuWatch
+from sweeper.measuring.host_load import HostLoad, python_of, send_all_from
 from sweeper.objective import SCORE
 from sweeper.records import GpuWindow, LaunchRecord, Measurement, Proposal
 from sweeper.rig import Rig

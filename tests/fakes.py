@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 
+from sweeper.deciding.plan import Progress
 from sweeper.errors import FailureKind
-from sweeper.plan import Progress
 from sweeper.records import (
     Failure,
     LaunchRecord,

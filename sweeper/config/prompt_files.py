@@ -9,8 +9,8 @@ from importlib import resources
 from pathlib import Path
 
 from sweeper.config.mistakes import shown, valid_names
-from sweeper.prompt_rows import RANDOM_REASON
-from sweeper.prompts import read_prompts
+from sweeper.prompts.files import read_prompts
+from sweeper.prompts.rows import RANDOM_REASON
 from sweeper.workload_spec import Prompt
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")

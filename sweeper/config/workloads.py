@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from sweeper.config.mistakes import schema_mistakes, shown, valid_names
 from sweeper.config.prompt_files import ReadPrompts
-from sweeper.prompt_rows import RANDOM_REASON
-from sweeper.prompts import choose
-from sweeper.random_text import looks_random
+from sweeper.prompts.files import choose
+from sweeper.prompts.random_text import looks_random
+from sweeper.prompts.rows import RANDOM_REASON
 from sweeper.workload_spec import MAX_PROMPTS, WorkloadSpec
 
 _SOURCES = ("prompts", "prompts_file", "num_prompts")

@@ -6,9 +6,9 @@ import datetime
 import re
 
 from analysis.report import markdown
+from sweeper.deciding.verdict import decide
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.storage import StudyStore
-from sweeper.verdict import decide
 from tests.analysis.builders import OBJECTIVE, Night, fill, measured, ngram, plain_config, simplicity, trial
 
 

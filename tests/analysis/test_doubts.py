@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis.doubts import advice_on, doubts
 from analysis.reading import read
-from sweeper.doubts import passes_doubt, server_doubt
+from sweeper.measuring.doubts import passes_doubt, server_doubt
 from sweeper.records import LaunchRecord, WorkloadResult
 from tests.analysis import builders as b
 

@@ -28,9 +28,9 @@ from launchers.shell import LocalShell
 from launchers.ssh import SshShell
 from sweeper.engines.base import HttpRequest, StreamedResponse
 from sweeper.engines.llamacpp import LlamaCpp
-from sweeper.figures import percentile_99
-from sweeper.host_load import Arrivals, HostLoad
 from sweeper.http import Target, send
+from sweeper.measuring.figures import percentile_99
+from sweeper.measuring.host_load import Arrivals, HostLoad
 from tests.ssh.sshd import Sshd
 
 STREAMS = (1, 16, 64)

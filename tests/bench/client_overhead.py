@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from launchers.clock import SystemClock
-from sweeper.benchmark import Bench, measure
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.http import Target
-from sweeper.load import load_of
+from sweeper.measuring.benchmark import Bench, measure
+from sweeper.measuring.load import load_of
 from sweeper.records import Measurement
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec

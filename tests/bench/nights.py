@@ -11,13 +11,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sweeper.best_so_far import reference
-from sweeper.figures import group_throughputs, metrics_of
-from sweeper.plan import Step, next_step
+from sweeper.deciding.best_so_far import reference
+from sweeper.deciding.plan import Step, next_step
+from sweeper.deciding.verdict import Verdict, decide
+from sweeper.measuring.figures import group_throughputs, metrics_of
+from sweeper.measuring.stopping import SoFar, another_pass, hopeless
 from sweeper.records import LaunchRecord, Purpose, Reference, RequestResult, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec, ServerConfig
-from sweeper.stopping import SoFar, another_pass, hopeless
-from sweeper.verdict import Verdict, decide
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.fakes import EPOCH
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
+from sweeper.deciding.verdict import VerdictKind
 from sweeper.spec import BudgetSpec
-from sweeper.verdict import VerdictKind
 from sweeper.workload_spec import WorkloadSpec
 from tests.bench.nights import Night, World, workload
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.benchmark import Bench, measure
-from sweeper.load import load_of
+from sweeper.measuring.benchmark import Bench, measure
+from sweeper.measuring.load import load_of
 from sweeper.records import Measurement
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec

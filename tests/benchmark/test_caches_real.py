@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from launchers.clock import SystemClock
-from sweeper.benchmark import Bench, measure
 from sweeper.engines.llamacpp import LlamaCpp
-from sweeper.load import load_of
+from sweeper.measuring.benchmark import Bench, measure
+from sweeper.measuring.load import load_of
 from sweeper.records import Measurement
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from sweeper.doubts import passes_doubt, server_doubt
+from sweeper.measuring.doubts import passes_doubt, server_doubt
+from sweeper.measuring.results import Answered
+from sweeper.measuring.summary import Observed, measurement_of
 from sweeper.outputs import divergence
 from sweeper.records import RequestResult
-from sweeper.results import Answered
-from sweeper.summary import Observed, measurement_of
 from tests.fakes import EPOCH
 
 PROMPTS = "abcde"

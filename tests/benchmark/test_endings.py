@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from sweeper.benchmark import Bench, measure
 from sweeper.engines.base import Generation, StreamedResponse
-from sweeper.load import load_of
+from sweeper.measuring.benchmark import Bench, measure
+from sweeper.measuring.load import load_of
+from sweeper.measuring.results import MAX_TEXT_BYTES
 from sweeper.records import Measurement, Reference
-from sweeper.results import MAX_TEXT_BYTES
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.benchmark.caching import CacheAware, Caching

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from launchers.clock import SystemClock
-from sweeper.benchmark import WARMUP_REPEAT, Bench, OnRequest, measure
 from sweeper.engines.base import HttpRequest
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.errors import FailureKind, TrialError
 from sweeper.http import Target
-from sweeper.load import WARMUP_ID, load_of
+from sweeper.measuring.benchmark import WARMUP_REPEAT, Bench, OnRequest, measure
+from sweeper.measuring.load import WARMUP_ID, load_of
 from sweeper.records import Measurement, RequestResult
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.figures import (
+from sweeper.measuring.figures import (
     accepted_per_position,
     gaps_ms,
     group_throughputs,

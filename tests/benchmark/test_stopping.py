@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from sweeper.measuring.stopping import Estimate, SoFar, another_pass, hopeless
 from sweeper.records import Reference, RequestResult
-from sweeper.stopping import Estimate, SoFar, another_pass, hopeless
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.fakes import EPOCH
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sweeper.warmup import settled, unsettled_doubt
+from sweeper.measuring.warmup import settled, unsettled_doubt
 
 LIMIT = 12
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sweeper.comparable import comparable
+from sweeper.deciding.comparable import comparable
 from sweeper.errors import FailureKind
 from sweeper.records import LaunchRecord, TrialRecord, TrialState
 from tests.analysis.builders import Night, failed, measured, new_night, ngram, plain_config, trial

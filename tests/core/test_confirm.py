@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from sweeper.confirm import compare, confirmations
+from sweeper.deciding.confirm import compare, confirmations
 from sweeper.records import Purpose, TrialRecord
 from tests.fakes import EPOCH, launch, trial
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from sweeper.deciding.plan import Progress, progress
 from sweeper.errors import FailureKind
 from sweeper.live import PlainView, RichView
-from sweeper.plan import Progress, progress
 from sweeper.records import Proposal, Purpose, RequestResult, TrialRecord, TrialState, WorkloadResult
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.tally import AGAIN, standing

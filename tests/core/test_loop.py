@@ -10,20 +10,20 @@ import pytest
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, StopReport
 from launchers.gpu_sample import GpuSample
 from launchers.gpus import GpuReading
+from sweeper.deciding.verdict import VerdictKind
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode, FailureKind, SweepAborted, SweepInterrupted
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
-from sweeper.load import load_of
 from sweeper.loop import run_sweep
+from sweeper.measuring.load import load_of
 from sweeper.objective import ObjectiveSpec, Term
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.rig import Rig
 from sweeper.spec import BudgetSpec, EngineSpec, LimitsSpec, ModelSpec, StudySpec, SweepSpec, TrackingSpec
 from sweeper.tracking import Tracker
 from sweeper.trial import Save
-from sweeper.verdict import VerdictKind
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.core.test_study import SPACE, open_study, record_of, speed
 from tests.fakes import FakeClock, RecordingView

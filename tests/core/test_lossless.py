@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sweeper.lossless import Gate
+from sweeper.deciding.lossless import Gate
+from sweeper.deciding.plan import finalists
+from sweeper.deciding.verdict import Verdict, VerdictKind, decide
 from sweeper.outputs import marks
-from sweeper.plan import finalists
 from sweeper.records import TrialRecord
 from sweeper.spec import BudgetSpec, ServerConfig
-from sweeper.verdict import Verdict, VerdictKind, decide
 from tests.fakes import trial
 
 OBJECTIVE = "output_throughput"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from sweeper.deciding.verdict import VerdictKind
 from sweeper.records import Purpose
-from sweeper.verdict import VerdictKind
 from tests.bench.nights import Night, World
 from tests.bench.verdicts import BUDGET, FIVE, clear, null
 

@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from sweeper.best_so_far import reference
-from sweeper.drift import Drift, drift_of
-from sweeper.noise import PRIOR_LAUNCH_PCT, Noise, Spread, noise_of
+from sweeper.deciding.best_so_far import reference
+from sweeper.deciding.drift import Drift, drift_of
+from sweeper.deciding.noise import PRIOR_LAUNCH_PCT, Noise, Spread, noise_of
 from sweeper.records import LaunchRecord, TrialRecord
 from tests.fakes import EPOCH, launch, trial
 

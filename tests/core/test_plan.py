@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from sweeper.confirm import confirmations
+from sweeper.deciding.confirm import confirmations
+from sweeper.deciding.plan import Step, finalists, next_step, progress, start_limit_s
 from sweeper.errors import FailureKind
-from sweeper.plan import Step, finalists, next_step, progress, start_limit_s
 from sweeper.policy import POLICY, Fault
 from sweeper.records import Purpose, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 
+from sweeper.deciding.lossless import everyone
+from sweeper.deciding.plan import Step, control_is_due, next_step, progress
+from sweeper.deciding.shortlist import Shortlist, shortlist
 from sweeper.errors import FailureKind
-from sweeper.lossless import everyone
-from sweeper.plan import Step, control_is_due, next_step, progress
 from sweeper.records import Failure, LaunchRecord, Purpose, TrialRecord
-from sweeper.shortlist import Shortlist, shortlist
 from sweeper.spec import BudgetSpec
 from tests.fakes import EPOCH, launch, trial
 

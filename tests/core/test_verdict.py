@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from sweeper.deciding.verdict import VerdictKind, decide
 from sweeper.errors import FailureKind
 from sweeper.records import Purpose, TrialState
 from sweeper.spec import ServerConfig
-from sweeper.verdict import VerdictKind, decide
 from tests.fakes import launch, trial
 
 OBJECTIVE = "output_throughput"

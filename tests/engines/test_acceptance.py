@@ -15,7 +15,7 @@ from sweeper.engines.base import Generation
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.engines.sglang_acceptance import CORRECT_DRAFTS, FALLBACK, TWO_OWN
 from sweeper.engines.sglang_answers import parse_generate
-from sweeper.figures import metrics_of
+from sweeper.measuring.figures import metrics_of
 from sweeper.records import RequestResult
 from tests.engines import sglang_saved
 from tests.engines.saved import streamed

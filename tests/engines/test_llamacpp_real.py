@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import xllamacpp
 
-from sweeper.benchmark import measure
 from sweeper.engines.llamacpp_flags import NUMBERS, TYPES
 from sweeper.errors import FailureKind, TrialError
-from sweeper.load import load_of
+from sweeper.measuring.benchmark import measure
+from sweeper.measuring.load import load_of
 from sweeper.records import RequestResult
 from sweeper.spec import FlagValue
 from tests.engines.real import ENGINE, Real, bench, reference, workload

@@ -8,7 +8,7 @@ import pytest
 
 from launchers.gpu_sample import GpuHolder
 from launchers.gpus import Gpu, GpuProcess, GpuReading
-from sweeper.gpu_others import strangers, unseen_memory
+from sweeper.measuring.gpu_others import strangers, unseen_memory
 from tests.gpus.samples import BUSY, sample
 
 OURS = GpuHolder(0, 0, "GPU-0", 10, 60000, True, "python3", "pid 10: sglang")

@@ -10,8 +10,8 @@ import pytest
 from launchers.base import ServerHandle
 from launchers.errors import HostBusy, HostLost, LauncherError, LinkLost
 from launchers.gpu_sample import GpuSample
-from sweeper.gpu_watch import GpuWatch
 from sweeper.host_spec import HostSpec
+from sweeper.measuring.gpu_watch import GpuWatch
 from sweeper.records import GpuWindow
 from tests.gpus.samples import BUSY, holder, reasons, sample
 from tests.launchers.conftest import until

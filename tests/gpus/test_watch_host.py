@@ -16,8 +16,8 @@ from launchers.host import HostLauncher, HostSettings
 from launchers.replies import quote
 from launchers.shell import LocalShell
 from launchers.ssh import Pace, SshShell
-from sweeper.gpu_watch import GpuWatch
 from sweeper.host_spec import HostSpec
+from sweeper.measuring.gpu_watch import GpuWatch
 from tests.gpu_host.host import GpuHost, make_host
 from tests.launchers.conftest import stranger, until, unused_port
 from tests.launchers.shells import AlteredShell

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from launchers.gpu_sample import GpuSample, GpuState
-from sweeper.gpu_window import clock_doubts, clock_notes, gpu_metrics, gpu_window
+from sweeper.measuring.gpu_window import clock_doubts, clock_notes, gpu_metrics, gpu_window
 from sweeper.records import GpuWindow
 from tests.gpus.samples import BUSY, IDLE, UNTOLD, clock, reasons, sample
 

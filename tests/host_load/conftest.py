@@ -13,7 +13,7 @@ from launchers.base import Shell
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from sweeper.engines.base import HttpRequest
-from sweeper.host_load import HostLoad
+from sweeper.measuring.host_load import HostLoad
 from tests.host_load.streaming import Streaming
 from tests.launchers.conftest import until, with_token
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from launchers.clock import SystemClock
-from sweeper.client import Bench, OnRequest
-from sweeper.concurrent import FROM_COUNTERS, measure_concurrent
 from sweeper.engines.base import Engine, HttpRequest
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.engines.sglang import SGLang
 from sweeper.errors import FailureKind, TrialError
-from sweeper.host_load import Arrivals, HostLoad, LoadReport, SendAll
 from sweeper.http import Target
-from sweeper.load import WARMUP_ID, load_of
+from sweeper.measuring.client import Bench, OnRequest
+from sweeper.measuring.concurrent import FROM_COUNTERS, measure_concurrent
+from sweeper.measuring.host_load import Arrivals, HostLoad, LoadReport, SendAll
+from sweeper.measuring.load import WARMUP_ID, load_of
+from sweeper.measuring.results import WARMUP_REPEAT
 from sweeper.records import Measurement, RequestResult
-from sweeper.results import WARMUP_REPEAT
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.host_load.streaming import Streaming

@@ -19,8 +19,8 @@ from launchers.shell import LocalShell
 from sweeper.engines.base import HttpRequest
 from sweeper.engines.sglang_answers import parse_generate
 from sweeper.errors import FailureKind, TrialError
-from sweeper.host_load import PIECES_AT_ONCE, Arrivals, HostLoad, python_of, send_all_from
-from sweeper.load_wire import PIECE_CHARS
+from sweeper.measuring.host_load import PIECES_AT_ONCE, Arrivals, HostLoad, python_of, send_all_from
+from sweeper.measuring.load_wire import PIECE_CHARS
 from tests.host_load.conftest import generate, going, lines, load_of, python
 from tests.host_load.streaming import Streaming
 from tests.launchers.conftest import until, with_token

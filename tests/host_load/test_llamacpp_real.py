@@ -13,10 +13,10 @@ from launchers.clock import SystemClock
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from launchers.smollm2 import cache_dir, packaged_model, prepare
-from sweeper.client import Bench
-from sweeper.concurrent import measure_concurrent
-from sweeper.host_load import HostLoad
-from sweeper.load import load_of
+from sweeper.measuring.client import Bench
+from sweeper.measuring.concurrent import measure_concurrent
+from sweeper.measuring.host_load import HostLoad
+from sweeper.measuring.load import load_of
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.engines.real import COPY, ENGINE, Real

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sweeper.engines.base import Counters
 from sweeper.errors import FailureKind, TrialError
-from sweeper.host_load import LoadReport
-from sweeper.load_results import (
+from sweeper.measuring.host_load import LoadReport
+from sweeper.measuring.load_results import (
     arrivals_of,
     client_doubts,
     client_metrics,
@@ -18,7 +18,7 @@ from sweeper.load_results import (
     summed,
     wall_s,
 )
-from sweeper.load_wire import Exchange
+from sweeper.measuring.load_wire import Exchange
 from sweeper.metrics import check_metrics
 from sweeper.workload_spec import Prompt, WorkloadSpec
 

@@ -10,7 +10,7 @@ import pytest
 from launchers.ssh import SshShell
 from sweeper.engines.sglang_answers import parse_generate
 from sweeper.errors import FailureKind, TrialError
-from sweeper.host_load import Arrivals
+from sweeper.measuring.host_load import Arrivals
 from tests.host_load.conftest import generate, going, load_of, python
 from tests.host_load.streaming import Streaming
 from tests.launchers.conftest import until, with_token

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.sglang_answers import parse_generate
-from sweeper.host_load import PIECES_AT_ONCE, SOURCE
-from sweeper.load_client import Body, Failed, Packer
-from sweeper.load_wire import PIECE_CHARS, Exchange, pieces, read_answer, unpacked
+from sweeper.measuring.host_load import PIECES_AT_ONCE, SOURCE
+from sweeper.measuring.load_client import Body, Failed, Packer
+from sweeper.measuring.load_wire import PIECE_CHARS, Exchange, pieces, read_answer, unpacked
 
 LINES = st.lists(st.binary(max_size=200).map(lambda line: line.replace(b"\n", b"")), max_size=30)
 JSON_LIKE = st.lists(st.text('"\\{}:,ab ', max_size=60).map(str.encode), max_size=30)

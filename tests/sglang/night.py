@@ -14,8 +14,8 @@ from sweeper.config import load
 from sweeper.engines.registry import engine_for
 from sweeper.facts import read_host_facts
 from sweeper.interrupts import Interrupts
+from sweeper.measuring.rendering import rendered_loads
 from sweeper.records import LaunchRecord, Proposal, Purpose
-from sweeper.rendering import rendered_loads
 from sweeper.rig import Rig
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.trial import run_launch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from sweeper.load import Load, load_of, loads_of
+from sweeper.measuring.load import Load, load_of, loads_of
 from sweeper.workload_spec import MAX_REQUESTS, Prompt, WorkloadSpec
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper import prompts
-from sweeper.prompts import choose, read_prompts
+from sweeper.prompts import files
+from sweeper.prompts.files import choose, read_prompts
 from sweeper.workload_spec import Prompt
 
 Write = Callable[..., Path]
@@ -175,7 +175,7 @@ def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "q.jsonl"
     with path.open("wb") as file:
-        file.truncate(prompts.MAX_FILE_BYTES + 1)  # a hole: takes no space
+        file.truncate(files.MAX_FILE_BYTES + 1)  # a hole: takes no space
     assert "more than 64 MiB" in mistake(path)
 
 

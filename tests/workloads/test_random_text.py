@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.random_text import looks_random
+from sweeper.prompts.random_text import looks_random
 
 TEXTS = Path(__file__).parents[1] / "data" / "texts"
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ from sweeper.config import load
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError
-from sweeper.load import Load
-from sweeper.rendering import rendered_loads
+from sweeper.measuring.load import Load
+from sweeper.measuring.rendering import rendered_loads
 from sweeper.spec import SweepSpec
 from sweeper.workload_spec import Prompt, WorkloadSpec
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
-from sweeper.client import Bench, Client
 from sweeper.engines.base import Counters
 from sweeper.errors import FailureKind, TrialError
-from sweeper.host_load import Arrivals, LoadReport
 from sweeper.http import Target
-from sweeper.load import Load
-from sweeper.load_results import (
+from sweeper.measuring.client import Bench, Client
+from sweeper.measuring.host_load import Arrivals, LoadReport
+from sweeper.measuring.load import Load
+from sweeper.measuring.load_results import (
     arrivals_of,
     client_doubts,
     client_metrics,
@@ -20,12 +20,12 @@ from sweeper.load_results import (
     summed,
     wall_s,
 )
-from sweeper.load_wire import Exchange
+from sweeper.measuring.load_wire import Exchange
+from sweeper.measuring.results import WARMUP_REPEAT, Answered, Asked, answered, grown, request_name, understood
+from sweeper.measuring.stopping import SoFar, another_pass, missing_passes
+from sweeper.measuring.summary import Observed, Warmup, measurement_of
+from sweeper.measuring.warmup import MAX_TOKENS, settled, unsettled_doubt
 from sweeper.records import Measurement
-from sweeper.results import WARMUP_REPEAT, Answered, Asked, answered, grown, request_name, understood
-from sweeper.stopping import SoFar, another_pass, missing_passes
-from sweeper.summary import Observed, Warmup, measurement_of
-from sweeper.warmup import MAX_TOKENS, settled, unsettled_doubt
 from sweeper.workload_spec import Prompt
 
 FROM_COUNTERS = "1 + accepted drafts / verify steps, from the server's counters over all measured requests"

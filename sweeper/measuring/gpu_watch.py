@@ -10,9 +10,9 @@ from launchers.base import GpuSource, ServerHandle
 from launchers.errors import LauncherError
 from launchers.gpu_sample import GpuSample
 from launchers.gpus import GpuReading
-from sweeper.gpu_others import strangers, unseen_memory
-from sweeper.gpu_window import clock_doubts, clock_notes, gpu_metrics, gpu_window
 from sweeper.host_spec import HostSpec
+from sweeper.measuring.gpu_others import strangers, unseen_memory
+from sweeper.measuring.gpu_window import clock_doubts, clock_notes, gpu_metrics, gpu_window
 from sweeper.records import GpuWindow
 
 _FIRST_S = 0.5

@@ -15,12 +15,12 @@ from launchers.base import CommandResult, Launcher
 from launchers.errors import HostLost
 from sweeper.engines.base import HttpRequest
 from sweeper.errors import FailureKind, TrialError
-from sweeper.load_wire import Exchange, job_text, pieces, read_answer
+from sweeper.measuring.load_wire import Exchange, job_text, pieces, read_answer
 from sweeper.text import plain
 
 __all__ = ["Arrivals", "Exchange", "HostLoad", "LoadReport", "SendAll", "python_of", "send_all_from"]
 
-SOURCE = files("sweeper").joinpath("load_client.py").read_text(encoding="utf-8")
+SOURCE = files("sweeper.measuring").joinpath("load_client.py").read_text(encoding="utf-8")
 VARIABLE = "SPECSWEEP_LOAD"
 PIECES_AT_ONCE = 8
 """Linux takes 2 MiB of arguments and variables together, at the usual limit of the stack; this is half of it."""

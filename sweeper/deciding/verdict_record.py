@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 
-from sweeper.drift import Drift
-from sweeper.noise import Noise
+from sweeper.deciding.drift import Drift
+from sweeper.deciding.noise import Noise
 from sweeper.records import Record
 
 

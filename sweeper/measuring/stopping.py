@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sweeper.figures import group_throughputs, repeat_throughputs
+from sweeper.measuring.figures import group_throughputs, repeat_throughputs
 from sweeper.records import Reference, RequestResult
 from sweeper.stats import t_quantile
 from sweeper.workload_spec import WorkloadSpec

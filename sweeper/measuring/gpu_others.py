@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from launchers.gpu_sample import GpuHolder, GpuSample
 from launchers.gpus import GpuReading
-from sweeper.gpu_window import Key, gpu_label
+from sweeper.measuring.gpu_window import Key, gpu_label
 
 _MAX_LINES = 20
 _MIB_PER_GIB = 1024

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sweeper.client import Bench, Client, OnRequest
-from sweeper.concurrent import measure_concurrent
-from sweeper.figures import metrics_of
 from sweeper.http import Target
-from sweeper.load import Load
+from sweeper.measuring.client import Bench, Client, OnRequest
+from sweeper.measuring.concurrent import measure_concurrent
+from sweeper.measuring.figures import metrics_of
+from sweeper.measuring.load import Load
+from sweeper.measuring.results import WARMUP_REPEAT, Answered, grown
+from sweeper.measuring.stopping import Estimate, SoFar, another_pass, hopeless, missing_passes
+from sweeper.measuring.summary import Observed, Warmup, measurement_of
+from sweeper.measuring.warmup import MAX_TOKENS, MIN_REQUESTS, settled, unsettled_doubt
 from sweeper.records import Measurement, RequestResult
-from sweeper.results import WARMUP_REPEAT, Answered, grown
-from sweeper.stopping import Estimate, SoFar, another_pass, hopeless, missing_passes
-from sweeper.summary import Observed, Warmup, measurement_of
-from sweeper.warmup import MAX_TOKENS, MIN_REQUESTS, settled, unsettled_doubt
 from sweeper.workload_spec import Prompt
 
 MAY_NOT_SPECULATE = 1.1

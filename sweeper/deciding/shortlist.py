@@ -13,10 +13,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sweeper.drift import drift_of
-from sweeper.launches import lost_to_host, usable
-from sweeper.lossless import Admits
-from sweeper.noise import corrected, expected_launch_noise
+from sweeper.deciding.drift import drift_of
+from sweeper.deciding.launches import lost_to_host, usable
+from sweeper.deciding.lossless import Admits
+from sweeper.deciding.noise import corrected, expected_launch_noise
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec
 from sweeper.stats import t_quantile

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from sweeper.figures import repeat_throughputs, server_gap_pct, tokens_per_step
+from sweeper.measuring.figures import repeat_throughputs, server_gap_pct, tokens_per_step
 from sweeper.records import RequestResult
 from sweeper.stats import t_quantile
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from sweeper.prompt_rows import Row, read_row
+from sweeper.prompts.rows import Row, read_row
 from sweeper.text import plain
 from sweeper.workload_spec import Prompt
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from sweeper.deciding.verdict_record import Comparison, Excluded, Verdict, VerdictKind
 from sweeper.metrics import METRICS
 from sweeper.records import TrialRecord
-from sweeper.verdict_record import Comparison, Excluded, Verdict, VerdictKind
 
 MAX_EXCLUDED = 3
 """So many excluded configurations are named."""

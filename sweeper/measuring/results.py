@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sweeper.engines.base import Counters, Engine, Generation, StreamedResponse
 from sweeper.errors import FailureKind, TrialError
-from sweeper.figures import gaps_ms, percentile_99
+from sweeper.measuring.figures import gaps_ms, percentile_99
 from sweeper.records import RequestResult
 from sweeper.workload_spec import Prompt
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sweeper.confirm import confirmations
-from sweeper.launches import lost_to_host
-from sweeper.lossless import STRICT, Gate
+from sweeper.deciding.confirm import confirmations
+from sweeper.deciding.launches import lost_to_host
+from sweeper.deciding.lossless import STRICT, Gate
+from sweeper.deciding.shortlist import Shortlist, shortlist
 from sweeper.records import Purpose, TrialRecord, TrialState, duration_s
-from sweeper.shortlist import Shortlist, shortlist
 from sweeper.spec import BudgetSpec
 
 

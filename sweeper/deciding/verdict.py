@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sweeper.confirm import Confirmed, compare, were_finalists
-from sweeper.confirm import fresh_launches as fresh_launches  # what the verdict is drawn from
-from sweeper.drift import drift_of
-from sweeper.lossless import STRICT, Gate
+from sweeper.deciding.confirm import Confirmed, compare, were_finalists
+from sweeper.deciding.confirm import fresh_launches as fresh_launches  # what the verdict is drawn from
+from sweeper.deciding.drift import drift_of
+from sweeper.deciding.lossless import STRICT, Gate
+from sweeper.deciding.noise import noise_of
+from sweeper.deciding.verdict_record import Comparison as Comparison
+from sweeper.deciding.verdict_record import Excluded as Excluded
+from sweeper.deciding.verdict_record import Verdict as Verdict
+from sweeper.deciding.verdict_record import VerdictKind as VerdictKind
+from sweeper.deciding.verdict_words import words
 from sweeper.naming import difference_text
-from sweeper.noise import noise_of
 from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import ServerConfig
 from sweeper.stats import CONFIDENCE
-from sweeper.verdict_record import Comparison as Comparison
-from sweeper.verdict_record import Excluded as Excluded
-from sweeper.verdict_record import Verdict as Verdict
-from sweeper.verdict_record import VerdictKind as VerdictKind
-from sweeper.verdict_words import words
 
 MAX_RIVALS = 5
 """Without confirmed finalists so many of the best are shown."""

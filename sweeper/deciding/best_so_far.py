@@ -6,10 +6,10 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from sweeper.drift import drift_of
-from sweeper.launches import usable
-from sweeper.lossless import Admits, everyone
-from sweeper.noise import expected_launch_noise, prompt_means, prompt_ratios
+from sweeper.deciding.drift import drift_of
+from sweeper.deciding.launches import usable
+from sweeper.deciding.lossless import Admits, everyone
+from sweeper.deciding.noise import expected_launch_noise, prompt_means, prompt_ratios
 from sweeper.records import Reference, TrialRecord, TrialState
 
 PRIOR_RATIO_PCT = 10.0

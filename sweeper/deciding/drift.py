@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pydantic import AwareDatetime
 
-from sweeper.launches import hours_between, usable
+from sweeper.deciding.launches import hours_between, usable
 from sweeper.records import LaunchRecord, Record
 from sweeper.stats import trend
 

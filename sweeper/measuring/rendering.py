@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from launchers.base import Launcher
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.errors import ConfigError
-from sweeper.load import Load, loads_of
+from sweeper.measuring.load import Load, loads_of
 from sweeper.spec import ServerConfig, SweepSpec
 from sweeper.workload_spec import Prompt
 

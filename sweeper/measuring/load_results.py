@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from sweeper.engines.base import Counters
 from sweeper.errors import FailureKind, TrialError
-from sweeper.figures import percentile_99
-from sweeper.host_load import Arrivals, LoadReport
-from sweeper.load_wire import Exchange
+from sweeper.measuring.figures import percentile_99
+from sweeper.measuring.host_load import Arrivals, LoadReport
+from sweeper.measuring.load_wire import Exchange
 from sweeper.workload_spec import Prompt, WorkloadSpec
 
 CPU_DOUBT_PCT = 70.0

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from launchers.clock import Clock
 from sweeper.engines.base import Counters, Engine, Generation, StreamedResponse
 from sweeper.errors import FailureKind, TrialError
-from sweeper.host_load import SendAll
 from sweeper.http import ExchangeError, ExchangeTimeout, Target, get_page, send
+from sweeper.measuring.host_load import SendAll
+from sweeper.measuring.results import Answered, Asked, answered, grown, request_name, understood
 from sweeper.records import Reference, RequestResult
-from sweeper.results import Answered, Asked, answered, grown, request_name, understood
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 

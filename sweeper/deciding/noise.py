@@ -9,8 +9,8 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from sweeper.drift import Drift
-from sweeper.launches import usable
+from sweeper.deciding.drift import Drift
+from sweeper.deciding.launches import usable
 from sweeper.records import LaunchRecord, Record, TrialRecord
 from sweeper.stats import pooled_variance
 

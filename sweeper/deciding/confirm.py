@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sweeper.launches import hours_between, lost_to_host, usable
+from sweeper.deciding.launches import hours_between, lost_to_host, usable
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.stats import CONFIDENCE, Group, Ratio, ratios_to_control, t_quantile, uneven_spreads
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sweeper.doubts import passes_doubt, server_doubt
 from sweeper.engines.base import Counters
-from sweeper.figures import (
+from sweeper.measuring.doubts import passes_doubt, server_doubt
+from sweeper.measuring.figures import (
     accept_definition,
     accepted_per_position,
     group_throughputs,
     metrics_of,
     repeat_throughputs,
 )
+from sweeper.measuring.results import Answered
+from sweeper.measuring.stopping import Estimate
 from sweeper.outputs import marks
 from sweeper.records import Measurement, RequestResult
-from sweeper.results import Answered
-from sweeper.stopping import Estimate
 
 MAX_OUTPUTS = 200
 """So many texts of a launch are kept for comparison, about 80 characters each."""

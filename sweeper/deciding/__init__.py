@@ -1,0 +1,1 @@
+"""What to launch next, and what all launches together say. Pure, and drawn from the study alone."""

@@ -1,0 +1,1 @@
+"""Measuring a running server: what is sent, when it is enough, and the numbers drawn from it."""

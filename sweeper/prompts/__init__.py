@@ -1,0 +1,1 @@
+"""Prompts from files, and those that say nothing about speculation."""
