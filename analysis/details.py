@@ -146,7 +146,9 @@ def raw_data(reading: Reading) -> list[str]:
 
 
 def _raw_row(trial: TrialRecord, launch: LaunchRecord, objective: str) -> list[Markdown]:
-    artifact = launch_artifact_name(launch.launch_number, "requests.jsonl")
+    names = ("requests.jsonl", *(f"requests-{workload}.jsonl" for workload in launch.others))
+    kept = [name for n in names if (name := launch_artifact_name(launch.launch_number, n)) in trial.artifacts]
+    files = [inline(f"trial-{trial.number}-{name}") for name in kept]
     passes = ", ".join(METRICS["output_throughput"].format(value) for value in launch.repeat_throughputs[:20])
     return [
         Markdown(str(launch.trial_number)),
@@ -155,5 +157,5 @@ def _raw_row(trial: TrialRecord, launch: LaunchRecord, objective: str) -> list[M
         moment(launch.started_at),
         number(objective, launch.metrics.get(objective), estimated=bool(launch.estimated)),
         Markdown(passes) if passes else MISSING,
-        inline(f"trial-{trial.number}-{artifact}") if artifact in trial.artifacts else MISSING,
+        Markdown(", ".join(files)) if files else MISSING,
     ]

@@ -10,7 +10,13 @@ from analysis.reading import Reading
 from sweeper.records import LaunchRecord
 
 ADVICE = (
-    ("warming up", "let it warm up longer: `workload.warmup_max_requests`, `workload.warmup_max_s`"),
+    (
+        "warming up",
+        (
+            "a larger `workload.repeats` gives the first pass less weight; `workload.warmup_max_requests` and "
+            "`workload.warmup_max_s` help only where warm-up ended at that limit, not where it counted as settled"
+        ),
+    ),
     ("warm-up ended at its limit", "raise `workload.warmup_max_requests` or `workload.warmup_max_s`"),
     ("may flatter", "measure each text once: `workload.repeats=1 workload.max_repeats=0`, and add prompts"),
     ("was over", "raise `workload.max_measure_s`, or shorten the workload"),

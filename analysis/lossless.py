@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from analysis.frames import trial_name
-from analysis.markup import MISSING, Markdown, count, inline, number, table, trials
+from analysis.markup import ESTIMATES, MISSING, Markdown, count, inline, number, table, trials
 from analysis.reading import Reading
 from sweeper.outputs import OutputComparison, compare_outputs
 from sweeper.records import TrialRecord
@@ -94,10 +94,14 @@ def _lossy(reading: Reading) -> list[str]:
 
 
 def _excluded(reading: Reading) -> list[str]:
-    """What is faster than the advised configuration and may not win."""
+    """What is faster than the advised configuration, or as fast, and may not win."""
     lines = [
-        f"- trial {row.trial_number}, {inline(row.name)}: {number(reading.objective, row.value, unit=True)} "
-        f"({inline('; '.join(row.reasons), 600)})"
+        f"- trial {row.trial_number}, {inline(row.name)}, {'faster' if row.faster else 'as fast'}: "
+        f"{number(reading.objective, row.value, unit=True, estimated=row.estimated)} "
+        f"in {count(row.num_launches, 'launch')} ({inline('; '.join(row.reasons), 600)})"
         for row in reading.verdict.excluded
     ]
-    return ["Faster so far than what is advised, and left out of the verdict:", "", *lines] if lines else []
+    words = "At least as fast so far as what is advised, and left out of the verdict"
+    if any(row.estimated for row in reading.verdict.excluded):
+        words += f" ({ESTIMATES.rstrip('.')})"
+    return [f"{words}:", "", *lines] if lines else []

@@ -14,7 +14,7 @@ _SHOWN = {
     "warmup_s": "left out of every number",
     "num_repeats": "over all prompts",
     "benchmark_s": "what the numbers are drawn from",
-    "server_gap_pct": "more than 1 % apart is a doubt",
+    "server_gap_pct": "more than 1 % (and 3 ms) apart is a doubt where requests follow one another",
     "client_cpu_pct": "near 100 % the client is the limit",
     "client_lag_ms": "behind the moment that was planned",
 }

@@ -9,6 +9,7 @@ from analysis.markup import MISSING, Markdown, count, heading, inline, moment, n
 from analysis.reading import Reading
 from sweeper.deciding.launches import usable
 from sweeper.deciding.noise import Spread
+from sweeper.objective import SCORE
 from sweeper.records import LaunchRecord
 
 MAX_LAUNCHES = 40
@@ -30,6 +31,8 @@ def noise(reading: Reading) -> list[str]:
         "Standard deviations, in percent of the value. Seen from the launches made so far, the next start of the "
         f"same configuration is expected to differ by {expected:.1f} %."
     )
+    if reading.objective == SCORE and any(launch.others for launch in reading.measured):
+        words += f" Passes and prompts are those of the first workload alone, {inline(reading.first_workload)}."
     columns = {"what differs": "l", "by (%)": "r", "degrees of freedom": "r", "note": "l"}
     return [
         "## Noise and drift",

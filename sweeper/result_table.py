@@ -8,10 +8,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from sweeper.deciding.confirm import compare, were_finalists
 from sweeper.deciding.drift import Drift, drift_of
 from sweeper.deciding.noise import noise_of
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
+from sweeper.objective import SCORE
 from sweeper.records import TrialRecord
 from sweeper.spec import ServerConfig
 from sweeper.text import plain
@@ -99,7 +101,7 @@ def _fitting(headings: Sequence[str], rows: Sequence[Mapping[str, str]], width: 
 
 
 def _legend(trials: Sequence[TrialRecord], objective: str, shown: Sequence[str]) -> str | None:
-    """What the marks in the table mean, for those that are there, and the noise that numbers have."""
+    """What the marks in the table mean, for those that are there, the noise of numbers, and their origin."""
     words = []
     if any(map(_is_estimated, trials)):
         words.append("≈: estimated, measuring ended early")
@@ -109,7 +111,21 @@ def _legend(trials: Sequence[TrialRecord], objective: str, shown: Sequence[str])
         words.append("spread: between the passes of a launch")
     if noise := noise_of(trials, objective, _drift(trials, objective)).text:
         words.append(f"seen: {noise}")
-    return "; ".join(words) or None
+    return "\n".join(filter(None, ["; ".join(words), *_origins(trials, objective, bool(noise), shown)])) or None
+
+
+def _origins(trials: Sequence[TrialRecord], objective: str, noisy: bool, shown: Sequence[str]) -> list[str]:
+    """A line for each kind of number that is drawn from something else than a reader may think."""
+    lines = []
+    others = any(launch.others for trial in trials for launch in trial.launches)
+    beside = [name for name in _OPTIONAL if name in shown] + (["passes, prompts"] if noisy else [])
+    if objective == SCORE and others and beside:
+        lines.append(f"of the first workload alone: {', '.join(beside)}")
+    baseline = next((trial for trial in trials if trial.is_baseline), None)
+    rivals = were_finalists([trial for trial in trials if not trial.is_baseline])
+    if baseline and compare(baseline, rivals, objective):
+        lines.append("means over all launches; the verdict counts fresh ones")
+    return lines
 
 
 def _drift(trials: Sequence[TrialRecord], objective: str) -> Drift:

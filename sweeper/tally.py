@@ -106,7 +106,7 @@ class Tally:
         return ", ".join(parts)
 
     def best(self) -> str:
-        """Best so far against the baseline."""
+        """Best so far against the baseline; marked when it is an estimate."""
         progress = self.progress
         if progress is None or progress.baseline_value is None:
             return "baseline not measured yet"
@@ -114,7 +114,9 @@ class Tally:
         if progress.best_trial is None or progress.best_value is None:
             return text
         ratio = progress.best_value / progress.baseline_value
-        return f"trial {progress.best_trial.number}: {self._value(progress.best_value)} ({ratio:.2f} x), {text}"
+        about = "≈ " if any(launch.estimated for launch in progress.best_trial.measured) else ""
+        value = f"{about}{self._value(progress.best_value)} ({about}{ratio:.2f} x)"
+        return f"trial {progress.best_trial.number}: {value}, {text}"
 
     def _value(self, value: float) -> str:
         return f"{self.objective.format(value)} {self.objective.unit}".rstrip()

@@ -40,9 +40,8 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
     )
     drift = drift_of(baseline.launches, objective)
     barred = [trial for trial in measured if not admits(trial)]
+    verdict = verdict.model_copy(update={"drift": drift, "noise": noise_of(trials, objective, drift)})
     known = {
-        "drift": drift,
-        "noise": noise_of(trials, objective, drift),
         "excluded": _excluded(verdict, barred, baseline, (objective, gate)),
         "differences": _differences(verdict, trials, gate),
     }
@@ -124,16 +123,20 @@ def _from_single_launches(baseline: TrialRecord, rivals: Sequence[TrialRecord], 
 def _excluded(
     verdict: Verdict, barred: Sequence[TrialRecord], baseline: TrialRecord, by: tuple[str, Gate]
 ) -> tuple[Excluded, ...]:
-    """Of the `barred` trials those that are faster than what is advised, fastest first."""
+    """Of the `barred` trials those that did more than what is advised, fastest first. The noise is known."""
     objective, gate = by
     advised = next((row.value for row in verdict.comparisons if row.trial_number == verdict.advised), None)
     bar = advised or verdict.baseline_value or 0.0
+    sure = bar * (1 + verdict.noise.expected_launch.pct / 100)
     found = [
         Excluded(
             trial_number=trial.number,
             name=difference_text(trial.canonical, baseline.canonical),
             value=value,
             reasons=gate.objections(trial, baseline),
+            num_launches=len(trial.measured),
+            faster=value > sure,
+            estimated=any(launch.estimated for launch in trial.measured),
         )
         for trial in barred
         if (value := trial.mean(objective) or 0.0) > bar

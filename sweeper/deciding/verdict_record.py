@@ -37,12 +37,19 @@ class Comparison(Record):
 
 
 class Excluded(Record):
-    """A configuration that may not win, though its launches so far are faster than the advised one's."""
+    """A configuration that may not win, though its launches so far did more than the advised one's.
+
+    `value` is their mean. `faster`: by more than one start is expected to differ from the next; else it is as
+    fast. `estimated`: a launch of it was ended early.
+    """
 
     trial_number: int
     name: str
     value: float
     reasons: tuple[str, ...]
+    num_launches: int = 1
+    faster: bool = True
+    estimated: bool = False
 
 
 class Verdict(Record):

@@ -63,9 +63,10 @@ def _no_gain(verdict: Verdict, row: Comparison, objective: str) -> str:
         )
     if not verdict.confirmed:
         return (
-            f"No gain over the baseline has been shown. The best single launch, trial {row.trial_number}, "
-            f"{row.name}, did {measured} ({_interval(row)}): not confirmed. "
-            "budget.confirm_launches=5 launches the best again."
+            f"No gain over the baseline has been shown. The best other configuration, trial {row.trial_number}, "
+            f"{row.name}, did {_measured(verdict, row, objective, _in_launches(row.num_launches))} "
+            f"({row.speedup:.3f} x, {_spread(verdict)}): not confirmed. "
+            "Only fresh launches confirm: budget.confirm_launches=5 makes up to 5 of each of the best."
         )
     found = (
         f"The best other configuration, trial {row.trial_number}, {row.name}, did {measured} ({_interval(row)})"
@@ -77,10 +78,21 @@ def _no_gain(verdict: Verdict, row: Comparison, objective: str) -> str:
     return f"No gain over the baseline. {found}: not significant{most}. {_launches(verdict, row)}{more}"
 
 
-def _measured(verdict: Verdict, row: Comparison, objective: str) -> str:
+def _measured(verdict: Verdict, row: Comparison, objective: str, how: str = "") -> str:
+    """`88.8 against 50.0 tok/s of the baseline`; with `how` it was measured behind the first number."""
     metric = METRICS[objective]
     base = f"{metric.format(verdict.baseline_value or 0.0)} {metric.unit}".strip()
-    return f"{metric.format(row.value)} against {base} of the baseline"
+    return f"{metric.format(row.value)}{f' {how}' if how else ''} against {base} of the baseline"
+
+
+def _in_launches(count: int) -> str:
+    return "in its single launch" if count == 1 else f"in the mean of {count} launches"
+
+
+def _spread(verdict: Verdict) -> str:
+    """What is known of the noise where no interval is: from whatever was launched more than once."""
+    seen = verdict.noise.launches
+    return "spread unknown" if seen is None else f"starts of one configuration differ by {seen.pct:.1f} %"
 
 
 def _gain(row: Comparison) -> str:
@@ -109,10 +121,12 @@ def _launches(verdict: Verdict, row: Comparison) -> str:
 
 def _excluded(row: Excluded, objective: str) -> str:
     metric = METRICS[objective]
-    value = f"{metric.format(row.value)} {metric.unit}".strip()
+    value = f"{'≈ ' if row.estimated else ''}{metric.format(row.value)} {metric.unit}".strip()
+    how = f"{'estimated ' if row.estimated else ''}{_in_launches(row.num_launches)}"
     reasons = "; ".join(text.rstrip(".") for text in row.reasons)
+    rank = "faster" if row.faster else "as fast"
     return (
-        f"Trial {row.trial_number}, {row.name}, is faster ({value}), but it may write other text than the "
+        f"Trial {row.trial_number}, {row.name}, is {rank} ({value} {how}), but it may write other text than the "
         f"baseline: {reasons}. verdict.allow_lossy=true lets it win."
     )
 

@@ -69,3 +69,9 @@ def test_what_the_benchmark_doubts_has_advice() -> None:
     assert all(found)
     assert all(advice_on(text) for text in found)
     assert advice_on("something new") == ""
+
+
+def test_advice_on_a_server_that_was_warming_up_does_not_assume_that_a_limit_was_met() -> None:
+    advice = advice_on("later passes are faster by 7 % than the first: the server was still warming up")
+    assert "only where warm-up ended at that limit" in advice
+    assert "`workload.repeats`" in advice

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from analysis.report import markdown
+from sweeper.measuring.doubts import SERVER_GAP_MS, SERVER_GAP_PCT
 from sweeper.records import GpuWindow, WorkloadResult
 from sweeper.storage import StudyStore
 from tests.analysis.builders import (
@@ -41,6 +42,29 @@ def test_an_estimate_is_marked_everywhere_explained_once_a_table_and_never_bold(
 
 def test_a_lossy_configuration_is_marked_in_the_ranking(report: str) -> None:
     assert "| ngram-simple q4_0 n3 m5 &#91;lossy&#93; |" in section(report, "Ranking")
+    assert "first workload" not in section(report, "Ranking")
+
+
+def test_an_accept_length_from_few_steps_says_so(store: StudyStore) -> None:
+    night = new_night()
+    base, few, many = (rich(night, value) for value in (41.8, 50.0, 51.0))
+    few = changed(few, metrics={**few.metrics, "accept_length": 9.67, "num_verify_steps": 3.0})
+    many = changed(many, metrics={**many.metrics, "accept_length": 2.5, "num_verify_steps": 20.0})
+    trials = [trial(n, c, [one]) for n, c, one in ((0, plain_config(), base), (1, ngram(3, 4), few))]
+    text = section(report_of(store, [*trials, trial(2, ngram(3, 5), [many])]), "Ranking")
+    assert "| 9.67 (3 steps) |" in text
+    assert "| 2.50 |" in text
+    assert text.count("drawn from so few verify steps") == 1
+
+
+def test_the_files_of_further_workloads_are_listed_where_they_are(store: StudyStore) -> None:
+    trials = [trial(0, plain_config(), [rich(new_night(), 41.8)])]
+    fill(store, trials)
+    assert "| trial-0-launch-0-requests.jsonl |" in section(markdown(store, simplicity), "Raw data")
+    again = changed(trials[0].launches[0], launch_number=1)
+    store.save_launch(again, {"requests.jsonl": b"{}\n", "requests-busy.jsonl": b"{}\n"})
+    raw = section(markdown(store, simplicity), "Raw data")
+    assert "| trial-0-launch-1-requests.jsonl, trial-0-launch-1-requests-busy.jsonl |" in raw
 
 
 def test_each_workload_has_a_table_with_the_columns_it_has_numbers_for(report: str) -> None:
@@ -85,7 +109,10 @@ def test_a_combined_objective_is_spelt_out_and_ranked_on_its_score(store: StudyS
     asked = "output_throughput x 2, busy.request_throughput x 1"
     text = markdown(finish(fill(store, trials, {**FINGERPRINT, "objective": asked})), simplicity)
     assert f"- **Ranked by:** {asked}: their weighted geometric mean, the score" in text
-    assert "| 1 | 1 | ngram-simple n3 m4 | 90.00 | 1.108 |" in section(text, "Ranking")
+    ranking = section(text, "Ranking")
+    assert "| 1 | 1 | ngram-simple n3 m4 | 90.00 | 1.108 |" in ranking
+    assert "Spread, accept_len, TTFT and TPOT are those of the first workload alone, chat." in ranking
+    assert "Passes and prompts are those of the first workload alone, chat." in section(text, "Noise and drift")
     assert "(tok/s) | each launch" not in text
 
 
@@ -143,6 +170,8 @@ def test_warm_up_and_the_clients_cost_are_shown_per_workload(report: str) -> Non
     assert "| chat: warm-ups | 5 | 5 | 5 | 12 | left out of every number |" in text
     assert "| busy: client CPU (%) | 12.5 |" in text
     assert "| chat: client - server (%) | 0.31 |" in text
+    limits = f"more than {SERVER_GAP_PCT:g} % (and {SERVER_GAP_MS:g} ms) apart"
+    assert f"| {limits} is a doubt where requests follow one another |" in text
 
 
 def test_why_launches_were_made_is_counted(report: str) -> None:

@@ -74,7 +74,7 @@ def test_a_faster_one_that_may_not_win_is_named_with_the_reason(tmp_path: Path) 
     night = b.new_night()
     fast = b.measured(night, 60.0).model_copy(update={"lossy": ("kv fp8: rounds",)})
     text = text_of(tmp_path, [wrote(night, {})], [fast])
-    assert "- trial 1, ngram-simple n3 m1: 60.0 tok/s (kv fp8: rounds)" in text
+    assert "- trial 1, ngram-simple n3 m1, faster: 60.0 tok/s in 1 launch (kv fp8: rounds)" in text
 
 
 def test_settings_that_may_change_the_text_are_listed_with_their_trials(tmp_path: Path) -> None:

@@ -174,3 +174,14 @@ def test_after_the_search_launches_are_counted() -> None:
     now = replace(state(TRIALS), trials_done=4, launches_left=6, mean_launch_s=600.0)
     assert standing(now) == "all 4 trials done, up to 6 launches again, about 1 h 00 min to go"
     assert standing(replace(now, launches_left=0, mean_launch_s=None)) == "all 4 trials done"
+
+
+def test_a_best_that_is_an_estimate_is_marked() -> None:
+    early = TRIALS[1].launches[0].model_copy(update={"estimated": "stopped after 1 of 5 prompts"})
+    trials = (TRIALS[0], TRIALS[1].model_copy(update={"launches": (early,)}))
+    out = io.StringIO()
+    PlainView(console(out, 200), FakeClock(), OBJECTIVE).launch_ended(early, state(trials))
+    assert "[best trial 1: ≈ 60.0 tok/s (≈ 1.20 x), baseline 50.0 tok/s]" in out.getvalue()
+    view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
+    view.sweep_started("night", state(trials), ServerConfig())
+    assert "trial 1: ≈ 60.0 tok/s (≈ 1.20 x), baseline 50.0 tok/s" in shown(view)

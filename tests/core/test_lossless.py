@@ -46,7 +46,7 @@ def test_a_lossy_configuration_wins_only_when_asked_for() -> None:
     assert (strict.kind, strict.advised) == (VerdictKind.WINNER, 1)
     assert [row.trial_number for row in strict.excluded] == [2]
     assert strict.text.endswith(f"{THRESHOLD}. verdict.allow_lossy=true lets it win.")
-    assert "Trial 2, m2, is faster (70.0 tok/s)" in strict.text
+    assert "Trial 2, m2, is faster (70.0 tok/s in the mean of 4 launches), but" in strict.text
     asked = verdict(trials, Gate(allow_lossy=True))
     assert (asked.advised, asked.excluded) == (2, ())
 
@@ -88,3 +88,21 @@ def test_with_only_lossy_ones_there_is_nothing_else() -> None:
     found = verdict([trials[0], trials[2].model_copy(update={"number": 1})])
     assert found.kind is VerdictKind.NO_GAIN
     assert "nothing else that writes the same text" in found.text
+
+
+def excluded_at(value: float, **changes: object) -> str:
+    """The verdict where the only other configuration is lossy and did `value` against 50.0."""
+    rival = writing(trial(1, [value], m=1), TEXTS, (THRESHOLD,))
+    launches = tuple(launch.model_copy(update=changes) for launch in rival.launches)
+    return verdict([writing(trial(0, [50.0]), TEXTS), rival.model_copy(update={"launches": launches})]).text
+
+
+def test_what_lies_within_the_noise_of_a_launch_is_not_called_faster() -> None:
+    assert "Trial 1, m1, is as fast (50.2 tok/s in its single launch), but" in excluded_at(50.2)
+    assert "is as fast (50.7" in excluded_at(50.7)
+    assert "is faster (50.8" in excluded_at(50.8)  # with nothing seen twice, starts are taken to differ by 1.5 %
+
+
+def test_an_estimate_that_is_left_out_is_called_one() -> None:
+    text = excluded_at(60.0, estimated="stopped after 1 of 5 prompts")
+    assert "is faster (≈ 60.0 tok/s estimated in its single launch), but" in text

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from sweeper.errors import FailureKind
-from sweeper.records import TrialRecord, TrialState
+from sweeper.records import TrialRecord, TrialState, WorkloadResult
 from sweeper.result_table import result_table
 from tests.fakes import trial
 
@@ -88,3 +88,23 @@ def test_a_column_that_nobody_has_a_value_for_is_left_out() -> None:
     assert "accept_len" not in printed(*TRIALS)
     drafted = marked(TRIALS[1], metrics={OBJECTIVE: 60.0, "accept_length": 2.5})
     assert "accept_len" in printed(TRIALS[0], drafted)
+
+
+FRESH = "means over all launches; the verdict counts fresh ones"
+
+
+def test_what_the_verdict_counts_is_said_where_it_is_not_all() -> None:
+    confirmed = (trial(0, [50], confirm=[50.1, 49.9]), trial(1, [60], confirm=[60.1, 59.8], m=1))
+    assert FRESH in " ".join(printed(*confirmed).split())
+    assert FRESH not in " ".join(printed(*TRIALS).split())
+
+
+def test_beside_a_score_of_several_workloads_the_first_ones_numbers_are_named_as_such() -> None:
+    metrics = {OBJECTIVE: 50.0, "accept_length": 2.5, "repeat_spread_pct": 1.0, "score": 81.0}
+    once = marked(trial(0, [50]), metrics=metrics)
+    scored = marked(once, others={"busy": WorkloadResult()})
+    assert "of the first workload alone: spread, accept_len" in " ".join(
+        printed(scored, objective="score").split()
+    )
+    assert "first workload" not in printed(scored)
+    assert "first workload" not in printed(once, objective="score")

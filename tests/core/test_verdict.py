@@ -99,7 +99,7 @@ def test_without_fresh_launches_nothing_is_called_a_winner_however_even_the_pass
         fewest_drafts,
     )
     assert (verdict.kind, verdict.confirmed) == (VerdictKind.NO_GAIN, False)
-    assert "1.400 x, spread unknown): not confirmed" in verdict.text
+    assert "70.0 in its single launch against 50.0 tok/s of the baseline (1.400 x, spread unknown)" in verdict.text
 
 
 def test_only_launches_after_the_last_finalist_was_found_confirm() -> None:
@@ -173,3 +173,13 @@ def test_a_verdict_knows_its_noise_and_drift() -> None:
     assert verdict.noise.launches is not None
     assert verdict.drift.num_launches == 4
     assert type(verdict).model_validate(verdict.model_dump(mode="json")) == verdict
+
+
+def test_a_mean_of_several_launches_is_not_called_a_single_one_and_its_spread_is_known() -> None:
+    verdict = decide([trial(0, [50.0]), trial(1, [60.0, 61.0, 62.0], m=4)], OBJECTIVE, fewest_drafts)
+    assert not verdict.confirmed
+    assert "trial 1, m4, did 61.0 in the mean of 3 launches against 50.0 tok/s of the baseline" in verdict.text
+    assert "(1.220 x, starts of one configuration differ by 1.6 %): not confirmed." in verdict.text
+    assert "budget.confirm_launches=5 makes up to 5 of each of the best" in verdict.text
+    assert "single" not in verdict.text
+    assert "spread unknown" not in verdict.text
