@@ -111,7 +111,10 @@ def _legend(trials: Sequence[TrialRecord], objective: str, shown: Sequence[str])
         words.append("spread: between the passes of a launch")
     if noise := noise_of(trials, objective, _drift(trials, objective)).text:
         words.append(f"seen: {noise}")
-    return "\n".join(filter(None, ["; ".join(words), *_origins(trials, objective, bool(noise), shown)])) or None
+    return (
+        "\n".join(filter(None, ["; ".join(words), *_origins(trials, objective, "between" in noise, shown)]))
+        or None
+    )
 
 
 def _origins(trials: Sequence[TrialRecord], objective: str, noisy: bool, shown: Sequence[str]) -> list[str]:

@@ -106,5 +106,8 @@ def test_beside_a_score_of_several_workloads_the_first_ones_numbers_are_named_as
     assert "of the first workload alone: spread, accept_len" in " ".join(
         printed(scored, objective="score").split()
     )
+    twice = marked(scored, repeat_throughputs=(49.9, 50.1))
+    assert "spread, accept_len, passes, prompts" in " ".join(printed(twice, objective="score").split())
+    assert "prompts" not in printed(scored, objective="score")
     assert "first workload" not in printed(scored)
     assert "first workload" not in printed(once, objective="score")
