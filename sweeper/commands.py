@@ -29,6 +29,7 @@ from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
+from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
@@ -57,8 +58,11 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
             before = study.progress(spec.budget)
             interrupts.say = view.notice
             loads = rendered_loads(spec, engine, launcher, facts)
+            if remembered := remembering(spec, engine):
+                loads = tuple(map(once_each, loads))
+                view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-            for note in (*notes_on(spec, engine, facts), *study.never_legal()):
+            for note in (*notes_on(spec, engine, facts), *arrival_notes(spec), *study.never_legal()):
                 view.notice(note)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
@@ -121,6 +125,27 @@ def notes_on(spec: SweepSpec, engine: Engine, facts: HostFacts) -> list[str]:
     return [note for note, times in notes.items() if times >= seen[note.partition(":")[0]]]
 
 
+def remembering(spec: SweepSpec, engine: Engine) -> str:
+    """Why some server of this sweep writes faster what it has written before; empty when none does.
+
+    Looked at in up to _MAX_SAMPLES configurations.
+    """
+    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
+    configs = (to_config(base, values, spec.space) for values in samples(spec.space, _MAX_SAMPLES))
+    return next(filter(None, map(engine.remembers, configs)), "")
+
+
+def arrival_notes(spec: SweepSpec) -> list[str]:
+    """A line for each workload whose throughput is ranked on although its arrivals decide it."""
+    ranked = {term.workload for term in spec.objective.terms}
+    return [
+        f"workload {workload.name}: {workload.request_rate:g} requests arrive per second whatever it does; "
+        "a throughput tells configurations apart only where they cannot keep up"
+        for workload in spec.workloads
+        if workload.request_rate is not None and workload.name in ranked
+    ]
+
+
 def make_launcher(host: HostSpec) -> Launcher:
     """The launcher for a configured host, or for all hosts of a server that spans several. Raises ConfigError."""
     if host.ssh is None:
@@ -161,7 +186,7 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
         lambda config: engine.violations(config, facts),
     )
     candidates.require_any(engine.is_speculative)
-    gate = Gate(allow_lossy=spec.verdict.allow_lossy, greedy=spec.workload.temperature == 0)
+    gate = Gate(allow_lossy=spec.verdict.allow_lossy, greedy=any(w.temperature == 0 for w in spec.workloads))
     return Study(store, candidates, engine.baseline(base, facts), spec.study, Ranking(spec.objective_metric, gate))
 
 

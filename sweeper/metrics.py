@@ -112,6 +112,7 @@ _ROWS = (
     Metric("repeat_spread_pct", "spread", "%", "(highest - lowest) / mean of the repeats' throughput", digits=1),
     Metric("num_warmup_requests", "warm-ups", "", "requests until the speed no longer rose", digits=0),
     Metric("num_repeats", "passes", "", "passes over the prompts", digits=1),
+    Metric("num_under_way", "under way", "", "mean number of requests under way at once", digits=1),
     Metric(
         "server_gap_pct",
         "client - server",

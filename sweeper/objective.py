@@ -18,7 +18,7 @@ class Term(Frozen):
 
     workload: str
     metric: str
-    weight: float = Field(default=1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0, le=1000)
 
 
 class ObjectiveSpec(Frozen):

@@ -54,9 +54,9 @@ class TrialState(enum.StrEnum):
 class Reference(Record):
     """What a launch is compared with while it is measured, prompt by prompt: the best trial so far.
 
-    `value`: its objective. `prompt_throughputs`: prompt id to output tokens per second. Spreads are standard
-    deviations of the logarithm, in percent: `launch_noise_pct` from one start of the same server to the next,
-    `prompt_spread_pct` of a prompt's ratio to the reference around the ratio of the whole workload.
+    `value`: its objective. `prompt_throughputs`: prompt id to output tokens per second in the first pass. Spreads
+    are standard deviations of the logarithm, in percent: `launch_noise_pct` from one start of the same server to
+    the next, `prompt_spread_pct` of a prompt's ratio to the reference around the ratio of the whole workload.
     """
 
     trial_number: int
@@ -187,8 +187,9 @@ class WorkloadResult(Record):
     """The numbers of one workload in one launch.
 
     `repeat_throughputs`: output tokens per second of each pass over the prompts, in order.
-    `prompt_throughputs`: prompt id to output tokens per second over all repeats; `class_throughputs` the same by
-    prompt class. `accepted_per_position`: for draft position 0, 1, ... how many drafts were accepted there.
+    `prompt_throughputs`: prompt id to output tokens per second over all repeats; `first_pass_throughputs`
+    over the first alone; `class_throughputs` by prompt class.
+    `accepted_per_position`: for draft position 0, 1, ... how many drafts were accepted there.
     `accept_definition`: which of the server's figures accept_length is drawn from.
     `outputs`: what was written, as marks that can be compared (outputs.py), by `PROMPT_ID#REPEAT`.
     `estimated`: why the objective among the metrics is an estimate: the measuring ended early; else empty.
@@ -198,6 +199,7 @@ class WorkloadResult(Record):
     metrics: Metrics = {}
     repeat_throughputs: tuple[float, ...] = ()
     prompt_throughputs: Mapping[str, float] = {}
+    first_pass_throughputs: Mapping[str, float] = {}
     class_throughputs: Mapping[str, float] = {}
     accepted_per_position: tuple[int, ...] = ()
     accept_definition: str = ""

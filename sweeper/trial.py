@@ -14,6 +14,7 @@ from sweeper.http import Target
 from sweeper.launch_record import LaunchDraft, Measured
 from sweeper.launch_trace import LaunchTrace, host_errors
 from sweeper.measuring.benchmark import Bench, measure
+from sweeper.measuring.figures import pooled_drafts
 from sweeper.measuring.gpu_watch import GpuWatch
 from sweeper.measuring.host_load import HostLoad, python_of, send_all_from
 from sweeper.objective import SCORE
@@ -104,11 +105,12 @@ def require_score(proposal: Proposal, measured: Measured, rig: Rig) -> None:
     otherwise look like a slow setting of it. BENCHMARK_FAILED: the objective is missing.
     """
     spec = rig.spec
-    for measurement in measured.values():
-        if reason := rig.engine.bypass(proposal.canonical, measurement.metrics):
-            raise TrialError(FailureKind.SILENT_BYPASS, f"{reason} in {len(measurement.requests)} requests")
+    count = sum(len(measurement.requests) for measurement in measured.values())
+    # Over all workloads: one alone may simply have nothing to draft from.
+    drafts = pooled_drafts([measurement.metrics for measurement in measured.values()])
+    if reason := rig.engine.bypass(proposal.canonical, drafts):
+        raise TrialError(FailureKind.SILENT_BYPASS, f"{reason} in {count} requests")
     if spec.objective.value({name: measurement.metrics for name, measurement in measured.items()}) is None:
-        count = sum(len(measurement.requests) for measurement in measured.values())
         message = f"{spec.objective.text(spec.workload.name)} could not be measured in {count} requests"
         raise TrialError(FailureKind.BENCHMARK_FAILED, message)
 

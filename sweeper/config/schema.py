@@ -68,6 +68,7 @@ def to_spec(
     except ValidationError as error:
         lines = [*mistakes, *schema_mistakes(error, loads.told)]
         raise ConfigError(list(dict.fromkeys(lines))) from None
+    mistakes += [*_slot_mistakes(spec), *_budget_mistakes(spec)]
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return spec
@@ -87,6 +88,28 @@ def to_place(data: Mapping[str, object], told: Mapping[str, str]) -> StudyPlace:
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return place
+
+
+def _slot_mistakes(spec: SweepSpec) -> list[str]:
+    """Workloads with more requests under way than the server works on: the rest would only wait in its queue."""
+    if spec.engine.name not in ENGINE_NAMES:
+        return []
+    engine = engine_for(spec.engine.name)
+    slots = engine.slots(spec.engine.flags)
+    searched = engine.slots_flag in {parameter.name for parameter in spec.space.parameters}
+    paths = ["workload", *(f"more_workloads.{workload.name}" for workload in spec.more_workloads)]
+    return [
+        f"{path}.concurrency: {workload.concurrency}, but the server works on {slots} at once, the rest waits; "
+        f"engine.flags.{engine.slots_flag}={workload.concurrency} gives it more places"
+        for path, workload in zip(paths, spec.workloads, strict=True)
+        if slots is not None and not searched and workload.request_rate is None and workload.concurrency > slots
+    ]
+
+
+def _budget_mistakes(spec: SweepSpec) -> list[str]:
+    if spec.budget.confirm_launches != 1:
+        return []
+    return ["budget.confirm_launches: 1 launch each tells nothing from noise: 0, or at least 2"]
 
 
 def _mapping(raw: object) -> Mapping[str, object]:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from sweeper.deciding.drift import drift_of
-from sweeper.deciding.launches import usable
+from sweeper.deciding.launches import first_pass, usable
 from sweeper.deciding.lossless import Admits, everyone
 from sweeper.deciding.noise import expected_launch_noise, prompt_means, prompt_ratios
 from sweeper.records import Reference, TrialRecord, TrialState
@@ -37,10 +37,11 @@ def reference(trials: Sequence[TrialRecord], objective: str, admits: Admits = ev
         if launches
     }
     best = max(means, key=lambda number: (means[number], -number))
-    theirs = prompt_means(known[best])
+    theirs = prompt_means([first_pass(launch) for launch in known[best]])
     if not theirs:
         return None
-    seen = prompt_ratios([x for number, launches in known.items() if number != best for x in launches], theirs)
+    others = [first_pass(x) for number, launches in known.items() if number != best for x in launches]
+    seen = prompt_ratios(others, theirs)
     degrees, squares = PRIOR_DEGREES, PRIOR_DEGREES * PRIOR_RATIO_PCT**2
     if seen is not None:
         degrees, squares = degrees + seen.degrees, squares + seen.degrees * seen.pct**2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 
 from sweeper.policy import is_host_fault
 from sweeper.records import LaunchRecord
@@ -21,3 +22,8 @@ def lost_to_host(launch: LaunchRecord) -> bool:
 def hours_between(start: datetime.datetime, end: datetime.datetime) -> float:
     """Hours from `start` to `end`."""
     return (end - start).total_seconds() / 3600
+
+
+def first_pass(launch: LaunchRecord) -> Mapping[str, float]:
+    """Throughput by prompt in the first pass: what a launch that ends early can be compared with."""
+    return launch.first_pass_throughputs or launch.prompt_throughputs

@@ -76,7 +76,7 @@ def noise_of(trials: Sequence[TrialRecord], objective: str, drift: Drift | None 
         launches=_between_launches(groups.values(), objective, drift or Drift()),
         passes=passes,
         prompts=_spread([_logs(launch.prompt_throughputs.values()) for launch in every]),
-        prompt_ratios=prompt_ratios(rivals, prompt_means(groups[0][:1])) if groups.get(0) else None,
+        prompt_ratios=_ratios_to_baseline(rivals, groups.get(0, [])),
         pass_error_pct=pass_error_pct,
     )
 
@@ -117,25 +117,26 @@ def corrected(launch: LaunchRecord, objective: str, drift: Drift) -> float:
     return launch.metrics[objective] / drift.factor(launch.started_at)
 
 
-def prompt_means(launches: Sequence[LaunchRecord]) -> dict[str, float]:
-    """Prompt id to its mean throughput over `launches` (one at least), for the prompts that all measured."""
+def prompt_means(rates: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Prompt id to its mean over launches, whose `rates` these are; for prompts that all of them measured."""
     return {
-        prompt: statistics.fmean(launch.prompt_throughputs[prompt] for launch in launches)
-        for prompt in launches[0].prompt_throughputs
-        if all(prompt in launch.prompt_throughputs for launch in launches)
+        prompt: statistics.fmean(each[prompt] for each in rates)
+        for prompt in rates[0]
+        if all(prompt in each for each in rates)
     }
 
 
-def prompt_ratios(launches: Sequence[LaunchRecord], theirs: Mapping[str, float]) -> Spread | None:
+def prompt_ratios(rates: Sequence[Mapping[str, float]], theirs: Mapping[str, float]) -> Spread | None:
     """How far a prompt's ratio to `theirs` (throughput by prompt) lies from that of the launch as a whole."""
     return _spread([
-        _logs(
-            rate / theirs[prompt]
-            for prompt, rate in launch.prompt_throughputs.items()
-            if theirs.get(prompt, 0.0) > 0
-        )
-        for launch in launches
+        _logs(rate / theirs[prompt] for prompt, rate in each.items() if theirs.get(prompt, 0.0) > 0)
+        for each in rates
     ])  # fmt: skip
+
+
+def _ratios_to_baseline(rivals: Sequence[LaunchRecord], baseline: Sequence[LaunchRecord]) -> Spread | None:
+    theirs = baseline[0].prompt_throughputs if baseline else {}
+    return prompt_ratios([launch.prompt_throughputs for launch in rivals], theirs) if theirs else None
 
 
 def _logs(values: Iterable[float]) -> list[float]:

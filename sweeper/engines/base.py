@@ -123,6 +123,7 @@ class Diagnosis:
 class Engine(Protocol):
     """One inference server's rules, command line and answers.
 
+    `slots_flag`: the flag that says how many requests are worked on at once.
     `times_whole_requests`: the server's own time of a request has its wait for other requests in it.
     `faked_by`: beginnings of the variables that `faked` needs to see; empty when there are none.
     """
@@ -131,6 +132,7 @@ class Engine(Protocol):
     on_gpus: bool
     faked_by: tuple[str, ...]
     times_whole_requests: bool
+    slots_flag: str
     health_path: str
     info_path: str
     metrics_path: str
@@ -182,6 +184,9 @@ class Engine(Protocol):
 
     def is_speculative(self, config: ServerConfig) -> bool:
         """Whether `config` asks for speculative decoding."""
+
+    def slots(self, flags: Mapping[str, FlagValue]) -> int | None:
+        """How many requests a server with these flags works on at once; None: it takes what comes."""
 
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
         """Flags and variables by which `config` may write other text than `baseline` even without any fault.

@@ -69,6 +69,7 @@ class LlamaCpp:
     name = "llamacpp"
     faked_by: tuple[str, ...] = ()
     times_whole_requests = False
+    slots_flag = "parallel"
     on_gpus = False  # the packaged one; a native build may be: host.watch_gpus=true
     health_path = "/health"
     info_path = "/props"
@@ -193,6 +194,11 @@ class LlamaCpp:
             if slots == 1 and isinstance(context, int):
                 reported["ctx_size"] = context
         return reported
+
+    def slots(self, flags: Mapping[str, FlagValue]) -> int | None:
+        """`parallel`, 1 unless it is set."""
+        value = flags.get(self.slots_flag, 1)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
         """Other precisions of the cache, other weights, positions or samplers; never a way to draft."""

@@ -57,6 +57,7 @@ class SGLang:
     on_gpus = True
     faked_by = FAKERS
     times_whole_requests = True
+    slots_flag = "max_running_requests"
     health_path = "/health"
     info_path = "/server_info"
     metrics_path = "/metrics"
@@ -171,6 +172,11 @@ class SGLang:
     def effective(self, info: Mapping[str, Any]) -> dict[str, FlagValue]:
         """The resolved arguments, as /server_info has them."""
         return reports.parse_effective(info)
+
+    def slots(self, flags: Mapping[str, FlagValue]) -> int | None:
+        """`max_running_requests`; without it the memory decides."""
+        value = flags.get(self.slots_flag)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
         """Accept thresholds, other precisions and weights; not what only rounds in another order."""

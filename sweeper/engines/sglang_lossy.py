@@ -19,7 +19,7 @@ _THRESHOLDS = {
     "speculative_accept_threshold_single": "drafts that likely are accepted without the draw that exactness needs",
     "speculative_accept_threshold_acc": "drafts are accepted more often than their probability says",
 }
-_ONLY_SAMPLING = "at temperature 0 it changes nothing"
+_ONLY_SAMPLING = "it shows above temperature 0 only"
 
 _REASONS: Mapping[str, str] = {
     # Flags that change what the target computes. Drafting has flags of its own, all of which begin otherwise.

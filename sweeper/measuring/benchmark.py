@@ -64,6 +64,7 @@ class _Run:
         self._workload = load.workload
         self._bench = bench
         self._warmups: list[Answered] = []
+        self._is_warm = False
         self._remembers = bench.engine.remembers(bench.config)
         self._num_passes = 1 if self._remembers else load.workload.repeats
 
@@ -80,6 +81,7 @@ class _Run:
             self._warmups.append(self.client.ask(self._load.warmup, WARMUP_REPEAT, max_tokens, began_s))
             rates.append(self._warmups[-1].result.output_throughput)
             self._tell(self._warmups[-1])
+        self._is_warm = settled(rates)  # a cold server may look hopeless
         return Warmup(tuple(self._warmups), clock.monotonic_s() - began_s, unsettled_doubt(rates))
 
     def passes(self, began_s: float) -> Iterator[tuple[Prompt, ...]]:
@@ -99,7 +101,7 @@ class _Run:
         for prompt in prompts:
             self.measured.append(self.client.ask(prompt, number, self._workload.max_tokens, began_s))
             self._tell(self.measured[-1])
-            if number == 0 and (estimate := self._hopeless()):
+            if number == 0 and self._is_warm and (estimate := self._hopeless()):
                 return estimate
         return None
 

@@ -16,6 +16,7 @@ from sweeper.measuring.load_results import (
     client_doubts,
     client_metrics,
     counted,
+    places_doubt,
     require_answers,
     summed,
     wall_s,
@@ -49,11 +50,11 @@ def measure_concurrent(target: Target, load: Load, bench: Bench) -> Measurement:
     seen = Observed(
         measured=run.measured,
         duration_s=bench.clock.monotonic_s() - began_s,
-        num_prompts=len(load.workload.prompts),
+        num_prompts=len(load.passes[0]),
         warmup=warmup,
         growth=summed(run.growths),
         walls_s=run.walls_s,
-        doubts=(run.missing_passes(), *client_doubts(cost)),
+        doubts=(run.missing_passes(), places_doubt(load), *client_doubts(cost)),
         greedy=load.workload.temperature == 0,
         cross_checked=bench.engine.times_whole_requests,
     )
@@ -90,7 +91,7 @@ class _Run:
         """
         workload, clock = self._workload, self._bench.clock
         began_s = clock.monotonic_s()
-        prompts = [self._load.warmup] * min(workload.concurrency, len(workload.prompts))
+        prompts = [self._load.warmup] * min(workload.concurrency, len(self._load.passes[0]))
         rates: list[float] = []
         warmups: list[Answered] = []
         while len(rates) < workload.warmup_max_requests and not settled(rates):

@@ -21,7 +21,7 @@ Percentiles are interpolated between the two nearest values (the "inclusive" met
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -125,6 +125,17 @@ def _tokens(requests: Iterable[RequestResult]) -> int:
 
 def _summed_s(requests: Iterable[RequestResult]) -> float:
     return sum(r.e2e_latency_ms for r in requests) / 1000
+
+
+def pooled_drafts(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """What became of the drafts in several workloads together; what none of them has is absent."""
+    names = ("num_drafted_tokens", "num_accepted_tokens", "num_verify_steps")
+    known = [name for name in names if any(name in each for each in metrics)]
+    found = {name: sum(each.get(name, 0.0) for each in metrics) for name in known}
+    lengths = [(m["accept_length"] - 1, m["num_verify_steps"]) for m in metrics if "accept_length" in m]
+    if steps := sum(count for _, count in lengths):
+        found["accept_length"] = 1 + sum(kept * count for kept, count in lengths) / steps
+    return found
 
 
 def _decode_metrics(requests: Sequence[RequestResult]) -> dict[str, float]:

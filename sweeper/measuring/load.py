@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sweeper.workload_spec import Prompt, WorkloadSpec
 
 WARMUP_ID = "warm-up"
+PER_PLACE = 2
 _WARMUP_CHAT = (
     "List the months of the year in order. For each one write a short sentence about the weather, then one about "
     "what grows in the garden."
@@ -22,7 +24,11 @@ _WARMUP_TEXT = (
 
 @dataclass(frozen=True)
 class Load:
-    """`passes[n]` holds the prompts of pass n, in order; the same in every launch. `warmup` is none of them."""
+    """`passes[n]` holds the prompts of pass n, in order; the same in every launch. `warmup` is none of them.
+
+    After `repeats` passes the same texts come again, in cycles: launches of more cycles have done the same work,
+    and can be compared.
+    """
 
     workload: WorkloadSpec
     warmup: Prompt
@@ -37,7 +43,7 @@ def load_of(workload: WorkloadSpec) -> Load:
 def loads_of(workloads: Sequence[WorkloadSpec]) -> tuple[Load, ...]:
     """The load of each workload of a launch, in the order in which they are measured.
 
-    With `fresh_prefixes` no text is sent twice in a launch, neither by a later pass nor by another workload.
+    With `fresh_prefixes` no text is sent twice in a cycle of passes, nor by two workloads.
     """
     sent: set[str] = set()
     return tuple(_load(workload, place, sent) for place, workload in enumerate(workloads))
@@ -45,13 +51,33 @@ def loads_of(workloads: Sequence[WorkloadSpec]) -> tuple[Load, ...]:
 
 def _load(workload: WorkloadSpec, place: int, sent: set[str]) -> Load:
     text = _WARMUP_CHAT if workload.chat else _WARMUP_TEXT
-    first = tuple(_first(prompt, workload, place, sent) for prompt in workload.prompts)
-    later = range(1, max(workload.repeats, workload.max_repeats))
-    return Load(
-        workload=workload,
-        warmup=Prompt(id=WARMUP_ID, text=text, prompt_class=WARMUP_ID),
-        passes=(first, *(tuple(_fresh(p, workload, place, n) for p in workload.prompts) for n in later)),
-    )
+    prompts = tuple(_filling(workload))
+    first = tuple(_first(prompt, workload, place, sent) for prompt in prompts)
+    later = (tuple(_fresh(p, workload, place, n) for p in prompts) for n in range(1, workload.repeats))
+    cycle = (first, *later)
+    num_cycles = max(1, workload.max_repeats // workload.repeats)
+    warmup = Prompt(id=WARMUP_ID, text=text, prompt_class=WARMUP_ID)
+    return Load(workload=workload, warmup=warmup, passes=cycle * num_cycles)
+
+
+def once_each(load: Load) -> Load:
+    """The same with one pass: for a sweep in which a server remembers what it has written."""
+    once = load.workload.model_copy(update={"repeats": 1, "max_repeats": 0})
+    return Load(workload=once, warmup=load.warmup, passes=load.passes[:1])
+
+
+def _filling(workload: WorkloadSpec) -> Iterator[Prompt]:
+    """The prompts, again under names and prefixes of their own until there are two for each place under way.
+
+    Fewer than there are places could never be that many under way at once.
+    """
+    yield from workload.prompts
+    if workload.sequential or not workload.fresh_prefixes:
+        return
+    for number in range(2, 1 + math.ceil(PER_PLACE * workload.concurrency / len(workload.prompts))):
+        for prompt in workload.prompts:
+            word = _word(f"{workload.seed} {number} {prompt.id}")
+            yield prompt.model_copy(update={"id": f"{prompt.id}+{number}", "text": f"({word}) {prompt.text}"})
 
 
 def _first(prompt: Prompt, workload: WorkloadSpec, place: int, sent: set[str]) -> Prompt:
@@ -71,5 +97,9 @@ def _fresh(prompt: Prompt, workload: WorkloadSpec, place: int, number: int) -> P
     """
     if not workload.fresh_prefixes:
         return prompt
-    word = hashlib.sha256(f"{workload.seed} {place} {number} {prompt.id}".encode()).hexdigest()[:8]
+    word = _word(f"{workload.seed} {place} {number} {prompt.id}")
     return prompt.model_copy(update={"text": f"({word}) {prompt.text}"})
+
+
+def _word(seed: str) -> str:
+    return hashlib.sha256(seed.encode()).hexdigest()[:8]

@@ -10,6 +10,7 @@ from sweeper.engines.base import Counters
 from sweeper.errors import FailureKind, TrialError
 from sweeper.measuring.figures import percentile_99
 from sweeper.measuring.host_load import Arrivals, LoadReport
+from sweeper.measuring.load import Load
 from sweeper.measuring.load_wire import Exchange
 from sweeper.workload_spec import Prompt, WorkloadSpec
 
@@ -103,3 +104,11 @@ def client_doubts(metrics: Mapping[str, float]) -> tuple[str, ...]:
             "busy, or as many as `concurrency` allows were under way"
         )
     return tuple(doubts)
+
+
+def places_doubt(load: Load) -> str:
+    """Whether there are too few prompts for as many requests under way as were asked for; else empty."""
+    asked, there = load.workload.concurrency, len(load.passes[0])
+    if there >= asked:
+        return ""
+    return f"at most {there} requests can be under way, not {asked}: there are no more prompts, nor fresh prefixes"

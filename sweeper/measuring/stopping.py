@@ -24,6 +24,9 @@ HOPELESS_CONFIDENCE = 0.99
 HOPELESS_MARGIN = 0.02
 """So far below the reference must even the best that can be hoped for lie."""
 
+MIN_PROMPTS = 2
+"""One slow request (another process on the host) is no slow server."""
+
 SPREAD_DEGREES = 4.0
 """How many observations the spread between prompts that the reference knows is worth: one pass of five prompts.
 
@@ -76,7 +79,9 @@ def hopeless(
     if reference is None or not workload.stop_hopeless or objective_metric not in ESTIMABLE:
         return None
     gap = _gap(requests, workload, reference, objective_metric)
-    if gap is None or gap.bound(HOPELESS_CONFIDENCE) >= 1 - HOPELESS_MARGIN:
+    if gap is None or gap.num_prompts < min(MIN_PROMPTS, gap.num_all):
+        return None
+    if gap.bound(HOPELESS_CONFIDENCE) >= 1 - HOPELESS_MARGIN:
         return None
     ratio = math.exp(gap.log_ratio)
     high, low = (100 * (1 - gap.bound(p)) for p in (0.025, 0.975))
@@ -91,20 +96,21 @@ def hopeless(
 def another_pass(so_far: SoFar, workload: WorkloadSpec, reference: Reference | None = None) -> bool:
     """Whether one more pass over the prompts is worth its time; at least one has been made.
 
-    `repeats` are always made unless the time is up. Up to `max_repeats` while the passes' mean is not known to
-    `precision_pct` percent (one standard error) and the launch is so close to the reference that this matters.
+    `repeats` are always made unless the time is up. As many again, up to `max_repeats`, while the passes' mean is
+    not known to `precision_pct` percent (one standard error) and the launch is so close to the reference that this
+    matters.
     """
     throughputs = repeat_throughputs(so_far.requests, so_far.walls_s)
-    if so_far.elapsed_s >= workload.max_measure_s:
-        return False
-    if len(throughputs) < workload.repeats:
-        return True
-    if len(throughputs) >= workload.max_repeats:
+    made, in_time = len(throughputs), so_far.elapsed_s < workload.max_measure_s
+    if made % workload.repeats:
+        return in_time or made > workload.repeats  # a cycle is ended: all launches are to do the same work
+    if not in_time or made + workload.repeats > workload.max_repeats:
         return False
     error = _error_of_mean(so_far, throughputs)
     if error is not None and 100 * error <= workload.precision_pct:
         return False
-    gap = _gap(so_far.requests, workload, reference, "output_throughput") if reference else None
+    first = [r for r in so_far.requests if r.repeat == 0]  # which the reference knows
+    gap = _gap(first, workload, reference, "output_throughput") if reference else None
     return gap is None or gap.bound((1 - CLOSE_CONFIDENCE) / 2) <= 1 <= gap.bound((1 + CLOSE_CONFIDENCE) / 2)
 
 

@@ -59,6 +59,8 @@ def measurement_of(seen: Observed, estimate: Estimate | None = None, objective_m
     warmups = tuple(answered.result for answered in seen.warmup.answered)
     metrics = metrics_of(requests, seen.walls_s, [gap for answered in seen.measured for gap in answered.gaps_ms])
     metrics |= {"benchmark_s": seen.duration_s, "num_repeats": len(requests) / seen.num_prompts}
+    if seen.walls_s:
+        metrics["num_under_way"] = sum(r.e2e_latency_ms for r in requests) / 1000 / sum(seen.walls_s)
     if warmups:
         metrics |= {"warmup_s": seen.warmup.duration_s, "num_warmup_requests": len(warmups)}
     if estimate:
@@ -72,6 +74,7 @@ def measurement_of(seen: Observed, estimate: Estimate | None = None, objective_m
         metrics=metrics,
         repeat_throughputs=repeat_throughputs(requests, seen.walls_s) if whole else (),
         prompt_throughputs=group_throughputs(requests, lambda r: r.prompt_id),
+        first_pass_throughputs=group_throughputs([r for r in requests if r.repeat == 0], lambda r: r.prompt_id),
         class_throughputs=group_throughputs(requests, lambda r: r.prompt_class),
         accepted_per_position=accepted_per_position(requests) or seen.growth.accepted_per_position,
         accept_definition=accept_definition(requests),

@@ -65,19 +65,24 @@ def best_so_far(factor: float) -> Reference:
     )
 
 
-def test_a_hopeless_launch_is_stopped_after_its_first_prompt_and_its_value_is_an_estimate() -> None:
+def test_a_hopeless_launch_is_stopped_after_two_prompts_and_its_value_is_an_estimate() -> None:
     reference = best_so_far(2.0)
     stopped, told = measured(Caching(), workload(), reference)
-    assert [r.prompt_id for r in stopped.requests] == ["p0"]
-    assert stopped.estimated.startswith("stopped after 1 of 4 prompts: 50 % (95 % interval")
+    assert [r.prompt_id for r in stopped.requests] == ["p0", "p1"]
+    assert stopped.estimated.startswith("stopped after 2 of 4 prompts: 50 % (95 % interval")
     assert "slower than trial 7" in stopped.estimated
-    assert stopped.metrics[THROUGHPUT] == pytest.approx(reference.value / 2)
-    assert stopped.metrics["mean_prompt_throughput"] == stopped.prompt_throughputs["p0"]  # as it was measured
-    assert stopped.metrics["num_repeats"] == 0.25
-    assert list(stopped.prompt_throughputs) == ["p0"]
+    assert stopped.metrics[THROUGHPUT] == pytest.approx(reference.value / 2, rel=0.02)
+    assert stopped.metrics["num_repeats"] == 0.5
+    assert list(stopped.prompt_throughputs) == ["p0", "p1"]
     assert stopped.repeat_throughputs == ()
     assert stopped.doubts == ()
-    assert told == [(1, 11), (2, 11), (3, 11), (4, 11)]
+    assert told == [(1, 11), (2, 11), (3, 11), (4, 11), (5, 11)]
+
+
+def test_a_server_that_was_not_seen_to_be_warm_is_never_given_up() -> None:
+    cold, _ = measured(Caching(), workload(warmup_max_requests=0), best_so_far(2.0))
+    assert cold.estimated == ""
+    assert len(cold.requests) == 8
 
 
 def test_a_launch_as_fast_as_the_best_is_measured_to_its_end() -> None:

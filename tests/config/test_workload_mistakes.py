@@ -8,7 +8,9 @@ import pytest
 
 from sweeper.config import load
 from tests.config.conftest import mistakes
-from tests.config.test_workloads import BUSY, jsonl
+from tests.config.test_workloads import jsonl
+
+BUSY = "more_workloads.busy.max_tokens=16"
 
 pytestmark = pytest.mark.compose
 
@@ -62,7 +64,7 @@ MISTAKES = [
         "more_workloads.busy.prompts.0.txt: ",
         "valid: id",
     ),
-    (("more_workloads.busy.repeats=9",), "more_workloads.busy.max_repeats: 4 is wrong", "repeats (9)"),
+    (("more_workloads.busy.repeats=9",), "more_workloads.busy.max_repeats: 2 is wrong", "repeats (9)"),
     (("more_workloads={a/b: {seed: 1}}",), "more_workloads.a/b.name: 'a/b' should match", ""),
     (("more_workloads.busy.seed=1,2",), "more_workloads.busy.seed=1,2", "one value"),
     # the objective
@@ -149,5 +151,18 @@ def test_mistakes_that_depend_on_other_settings_are_told_together_with_all_other
 
 
 def test_an_unknown_workload_hides_what_only_follows_from_it() -> None:
-    lines = mistakes("workload=chatt", "more_workloads.busy.concurrency=16")
+    lines = mistakes("workload=chatt", BUSY)
     assert [line.partition(":")[0] for line in lines] == ["workload"]
+
+
+def test_more_requests_at_once_than_the_server_works_on_are_refused_with_the_flag_that_gives_it_more() -> None:
+    (line,) = mistakes("more_workloads.busy.concurrency=16")
+    assert line.startswith("more_workloads.busy.concurrency: 16, but the server works on 1 at once")
+    assert "engine.flags.parallel=16" in line
+    assert load(["more_workloads.busy.concurrency=16", "space.parallel=choice(16,32)"]).spec.more_workloads
+
+
+def test_one_confirming_launch_tells_nothing_and_is_refused() -> None:
+    (line,) = mistakes("budget.confirm_launches=1")
+    assert line.startswith("budget.confirm_launches: 1")
+    assert load(["budget.confirm_launches=0"]).spec.budget.confirm_launches == 0

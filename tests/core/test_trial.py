@@ -122,3 +122,11 @@ def test_a_launch_beside_somebody_elses_job_is_the_hosts_failure(tmp_path: Path)
     with pytest.raises(TrialError, match="train") as seen:
         require_alone(GpuWindow(others=("pid 7: python train.py",)))
     assert seen.value.kind is FailureKind.HOST_DIRTY
+
+
+def test_one_workload_without_anything_to_draft_from_is_no_bypass_when_another_drafts(tmp_path: Path) -> None:
+    rig = make_rig(tmp_path, RecordingView())
+    chat, copy = measurement(output_throughput=90, num_drafted_tokens=0), measurement(num_drafted_tokens=50)
+    require_score(proposal(DRAFTING), {"w": chat, "copy": copy}, rig)
+    with pytest.raises(TrialError, match="not one token was drafted in 2 requests"):
+        require_score(proposal(DRAFTING), {"w": chat, "copy": chat}, rig)

@@ -97,12 +97,14 @@ def check(folder: Path) -> int:
     failures = [trial.failure.kind for trial in wrong if trial.failure is not None]
     launches = [launch for trial in (*night, *wrong) for launch in trial.launches]
     confirmed = [launch for launch in launches if launch.purpose is Purpose.CONFIRM]
+    others = [trial for trial in night if not trial.is_baseline and trial.measured]
+    gave_up = all(launch.estimated for trial in others for launch in trial.measured)
     verdict = StudyStore.open(f"sqlite:///{folder}/optuna.db", NIGHT, str(folder), create=False).fact("verdict")
     seen = {
         "the wrong flag is silent_bypass, not a score": failures == [FailureKind.SILENT_BYPASS],
         "no gain over the baseline": "no gain over the baseline"
         in str(verdict["text"] if verdict else "").lower(),
-        "baseline and finalist were measured afresh": len(confirmed) >= 6,
+        "what came close to the baseline was measured afresh": len(confirmed) >= 6 or gave_up,
         "every measured launch is proved": all(launch.proof.complete for launch in launches if launch.ok),
     }
     for what, is_so in seen.items():

@@ -23,7 +23,7 @@ def in_benchmark(folder: SweepFolder, process: subprocess.Popen[str]) -> None:
 
 
 def test_a_sweep_runs_to_a_verdict_and_a_second_start_says_it_is_complete(folder: SweepFolder) -> None:
-    first = folder.run("budget.confirm_launches=1")
+    first = folder.run("budget.confirm_launches=2")
     assert first.code == 0, first.output
     trials = folder.trials()
     assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 3
@@ -32,14 +32,16 @@ def test_a_sweep_runs_to_a_verdict_and_a_second_start_says_it_is_complete(folder
     drafted = [trial.launches[0].metrics.get("num_drafted_tokens", 0) for trial in trials]
     assert drafted[0] == 0
     assert min(drafted[1:]) > 0
-    assert sum(launch.purpose is Purpose.CONFIRM for trial in trials for launch in trial.launches) == 3
+    count = sum(len(trial.launches) for trial in trials)
+    purposes = [launch.purpose for trial in trials for launch in trial.launches]
+    assert purposes.count(Purpose.CONFIRM) == count - 3 >= 4
     assert re.search(r"No gain over the baseline|Winner|Tie", first.output)
     assert folder.runs() == ["0", "1", "2"]
 
-    second = folder.run("budget.confirm_launches=1")
+    second = folder.run("budget.confirm_launches=2")
     assert second.code == 0
     assert "complete already" in second.output
-    assert len([launch for trial in folder.trials() for launch in trial.launches]) == 6
+    assert sum(len(trial.launches) for trial in folder.trials()) == count
 
     report = finish(folder.start("report", "preset=llamacpp_smoke", "--output", "-"))
     assert report.code == 0, report.output

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pydantic import ValidationError
 
-from sweeper.measuring.load import Load, load_of, loads_of
+from sweeper.measuring.load import Load, load_of, loads_of, once_each
 from sweeper.workload_spec import MAX_REQUESTS, Prompt, WorkloadSpec
 
 
@@ -27,6 +29,10 @@ def texts(load: Load) -> list[str]:
     return [prompt.text for prompts in load.passes for prompt in prompts]
 
 
+def once_cycle(load: Load) -> Load:
+    return replace(load, passes=load.passes[: load.workload.repeats])
+
+
 def test_the_first_pass_sends_the_prompts_as_they_are() -> None:
     assert load_of(workload()).passes[0] == workload().prompts
 
@@ -36,21 +42,46 @@ def test_there_is_a_pass_for_every_repeat_that_may_be_made() -> None:
     assert len(load_of(workload(max_repeats=0)).passes) == 2
 
 
-def test_no_text_is_sent_twice() -> None:
+def test_no_text_is_sent_twice_in_a_cycle_and_further_cycles_are_the_same_work() -> None:
     sent = texts(load_of(workload()))
-    assert len(set(sent)) == len(sent)
+    half = len(sent) // 2
+    assert len(set(sent[:half])) == half
+    assert sent[half:] == sent[:half]
+
+
+def test_a_cycle_is_never_begun_that_cannot_be_ended() -> None:
+    assert len(load_of(workload(max_repeats=3)).passes) == 2
+
+
+def test_a_server_that_remembers_is_sent_the_first_pass_alone() -> None:
+    load = load_of(workload())
+    once = once_each(load)
+    assert once.passes == load.passes[:1]
+    assert (once.workload.repeats, once.workload.max_repeats) == (1, 0)
+
+
+def test_prompts_that_are_fewer_than_the_places_come_again_under_prefixes_of_their_own() -> None:
+    (first,) = load_of(workload(concurrency=4, repeats=1, max_repeats=0)).passes
+    assert len(first) == 9  # three prompts, two requests for each place: eight at least
+    assert len({prompt.id for prompt in first}) == 9
+    assert len({prompt.text[:5] for prompt in first}) == 7  # the first three as they are
+    assert [prompt.text for prompt in first[:3]] == [prompt.text for prompt in workload().prompts]
+    alike = load_of(workload(concurrency=4, fresh_prefixes=False))
+    assert len(alike.passes[0]) == 3
 
 
 def test_the_same_prompts_in_another_workload_are_other_texts() -> None:
     sent = [
-        text for load in loads_of([workload("a"), workload("b", repeats=3), workload("c")]) for text in texts(load)
+        text
+        for load in loads_of([workload("a"), workload("b", repeats=3), workload("c")])
+        for text in texts(once_cycle(load))
     ]
     assert len(set(sent)) == len(sent)
 
 
 def test_equal_texts_under_two_ids_are_told_apart() -> None:
     twins = (Prompt(id="a", text="same"), Prompt(id="b", text="same"))
-    sent = texts(load_of(workload(prompts=twins)))
+    sent = texts(load_of(workload(prompts=twins, max_repeats=0)))
     assert sent[0] == "same"
     assert len(set(sent)) == len(sent)
 
@@ -63,7 +94,7 @@ def test_a_prefix_stands_at_the_very_beginning_and_keeps_id_and_class() -> None:
 
 
 def test_two_passes_share_no_beginning_that_a_cache_could_keep() -> None:
-    begins = [text[:5] for text in texts(load_of(workload()))[3:]]
+    begins = [text[:5] for text in texts(load_of(workload(repeats=4)))[3:]]
     assert len(set(begins)) == len(begins)
 
 

@@ -145,7 +145,8 @@ def test_too_few_answers_are_no_answer() -> None:
 def test_the_packaged_workloads_take_one_call() -> None:
     given = ("host.ssh.destination=gpu1", "model.path=/m", "space.speculative_draft_model_path=/d")
     edit = "more_workloads.edit.prompts_file=copy_edit_long"
-    spec = load(["preset=sglang_any", edit, "more_workloads.busy.concurrency=16", *given]).spec
+    busy = ("more_workloads.busy.concurrency=16", "engine.flags.max_running_requests=16")
+    spec = load(["preset=sglang_any", edit, *busy, *given]).spec
     host = FakeHost()
     loads = rendered_loads(spec, engine_for("sglang"), cast(Launcher, host), FACTS)
     assert len(loads) == 3
