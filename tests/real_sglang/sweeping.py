@@ -40,7 +40,8 @@ name: tiny
 chat: {chat}
 max_tokens: {max_tokens}
 repeats: 1
-warmup_max_requests: 12
+max_repeats: 1
+warmup_max_requests: 5
 temperature: 0
 seed: 0
 request_timeout_s: 120
