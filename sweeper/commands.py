@@ -69,7 +69,8 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
     if trials := study.trials():
         asked = spec.objective.text(spec.workload.name)
         console.print(result_table(trials, spec.objective_metric, console.width, asked))
-    console.print(f"\n{verdict.text}\n", markup=False, highlight=False)
+    so_far = f"So far, with up to {after.launches_left} launches to go: " if after.launches_left else ""
+    console.print(f"\n{so_far}{verdict.text}\n", markup=False, highlight=False)
     if after.launches_left:
         console.print("Stopped early, as asked. The same command goes on.", highlight=False)
     elif not before.launches_left:
