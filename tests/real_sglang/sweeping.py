@@ -41,7 +41,7 @@ chat: {chat}
 max_tokens: {max_tokens}
 repeats: 1
 max_repeats: 1
-warmup_max_requests: 5
+warmup_max_requests: 3
 temperature: 0
 seed: 0
 request_timeout_s: 120

@@ -49,7 +49,7 @@ def overrides(host: GpuHost, sshd: Sshd, folder: Path) -> list[str]:
         f"space.speculative_draft_model_path={drafts}",
         "workload.max_tokens=40",
         "workload.repeats=1",
-        "workload.warmup_max_requests=3",
+        "workload.warmup_max_requests=1",
         "limits.start_s=60",
         f"host.port_low={port}",
         f"host.port_high={port}",
