@@ -121,7 +121,7 @@ def test_mlflow_that_cannot_be_reached_holds_nothing_up_and_is_caught_up_later(f
 
 @pytest.mark.slow
 def test_a_server_that_is_killed_during_its_benchmark_is_tried_again(folder: SweepFolder) -> None:
-    process = folder.sweep("budget.trials=1", "workload.repeats=4")
+    process = folder.sweep("budget.trials=1", "workload.repeats=4", "workload.max_repeats=0")
     in_benchmark(folder, process)
     subprocess.run(["pkill", "-9", "-f", f"llamacpp_server.*{_nonce(folder)}"], check=True)
     ended = finish(process)
