@@ -61,13 +61,13 @@ class Drift(Record):
             times = f"launched {self.num_launches} x" if self.num_launches else "not launched"
             return f"Whether the host drifted is not known: the baseline was {times}."
         seen = f"{self.num_launches} launches of the baseline over {self.hours:.1f} h"
-        rate = f"{abs(self.pct_per_hour):.2f} % per hour"
+        change_pct = 100 * math.expm1(self.pct_per_hour / 100 * self.hours)
         if not self.significant:
-            sign = "+" if self.pct_per_hour >= 0 else "-"
-            return f"No drift of the host was seen ({sign}{rate}, p = {self.p:.2f}, {seen})."
+            return f"No drift of the host was seen ({change_pct:+.2f} % in all, p = {self.p:.2f}, {seen})."
         direction = "faster" if self.pct_per_hour > 0 else "slower"
         odds = "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
-        return f"The host became {direction} by {rate} ({odds}, {seen}); compared as of the same time."
+        change = f"{direction} by {abs(change_pct):.1f} % in all ({odds}, {seen})"
+        return f"The host became {change}; compared as of the same time."
 
 
 def drift_of(launches: Sequence[LaunchRecord], objective: str) -> Drift:

@@ -34,7 +34,7 @@ def test_a_host_that_becomes_slower_is_noticed_and_values_can_be_compared_again(
     drift = drift_of(over_hours(50.0, 49.6, 49.0, 48.4, 48.1), OBJECTIVE)
     assert drift.significant
     assert drift.pct_per_hour == pytest.approx(-1.0, abs=0.1)
-    assert "The host became slower by 1.0" in drift.text
+    assert "The host became slower by 4.0 % in all" in drift.text
     assert 48.1 / drift.factor(EPOCH + datetime.timedelta(hours=4)) == pytest.approx(50, rel=0.005)
     assert drift.factor(EPOCH) == 1
 
