@@ -35,7 +35,7 @@ def gpus(reading: Reading) -> list[str]:
     }
     rows = [_gpu_row(key, [launch.gpu for launch in seen]) for key in keys]
     lines = ["## GPUs", "", words, "", *table(columns, rows), "", *_throttling(seen)]
-    return [*lines, *_others(seen)]
+    return [*lines, *_others(seen), *_notes(seen)]
 
 
 def _keys(window: GpuWindow) -> list[Key]:
@@ -92,3 +92,9 @@ def _others(launches: Sequence[LaunchRecord]) -> list[str]:
     shown = lines[:MAX_LINES]
     more = [f"- {len(lines) - MAX_LINES} more such launches left out"] if len(lines) > MAX_LINES else []
     return ["", *shown, *more] if shown else ["", "Nobody else was seen on them."]
+
+
+def _notes(launches: Sequence[LaunchRecord]) -> list[str]:
+    """What is worth knowing besides, each once."""
+    notes = list(dict.fromkeys(note for launch in launches for note in launch.gpu.notes))[:MAX_LINES]
+    return ["", *(f"- {inline(note, 300)}" for note in notes)] if notes else []

@@ -63,7 +63,7 @@ def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
 
 
 _SAME_CONTENT = frozenset({"model_revision"})
-"""The model's content is compared, wherever it came from."""
+"""What is compared is the model's files (names and sizes, or both ends of a single one), not where they lie."""
 
 
 def _fact(name: str) -> str:

@@ -221,6 +221,7 @@ class GpuWindow(Record):
     One number per GPU, in the order of `gpus`: mean and lowest SM clock (MHz), mean and highest temperature
     (degrees Celsius), mean power (W). `throttled`: reason to the share of samples (0 to 1) that show it on any
     GPU. `others`: processes of somebody else that held memory of a watched GPU meanwhile.
+    `notes`: what is worth knowing and no reason for doubt (at its power limit, samples that failed).
     """
 
     num_samples: int = 0
@@ -232,6 +233,7 @@ class GpuWindow(Record):
     power_w: tuple[float, ...] = ()
     throttled: Mapping[str, float] = {}
     others: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class LaunchRecord(WorkloadResult):

@@ -43,7 +43,9 @@ class Secrets:
         update |= {
             "estimated": self.hide(launch.estimated),
             "provenance": {name: self.hide(value) for name, value in launch.provenance.items()},
-            "gpu": launch.gpu.model_copy(update={"others": self._all(launch.gpu.others)}),
+            "gpu": launch.gpu.model_copy(
+                update={"others": self._all(launch.gpu.others), "notes": self._all(launch.gpu.notes)}
+            ),
             "others": {name: self._masked_result(result) for name, result in launch.others.items()},
         }
         update |= {

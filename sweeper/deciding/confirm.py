@@ -72,15 +72,17 @@ class Confirmed:
         return [best, *near]
 
 
+_BEFORE_ALL = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
 def fresh_since(chosen: Sequence[TrialRecord]) -> datetime.datetime:
     """Only launches after this moment confirm: when the last launch was made by which the finalists were chosen.
 
     A finalist that a later, larger budget brings is thus compared with launches of the same hour, not with a
-    baseline of last week. `chosen` must not be empty and each must have been measured.
+    baseline of last week. Where none of those launches can be compared any more, all confirming ones count.
     """
-    return max(
-        launch.started_at for trial in chosen for launch in trial.measured if launch.purpose is not Purpose.CONFIRM
-    )
+    choosing = [n for trial in chosen for n in trial.measured if n.purpose is not Purpose.CONFIRM]
+    return max((launch.started_at for launch in choosing), default=_BEFORE_ALL)
 
 
 def attempts(trial: TrialRecord, chosen: Sequence[TrialRecord]) -> list[LaunchRecord]:

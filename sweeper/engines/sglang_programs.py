@@ -25,25 +25,25 @@ found = {"python": platform.python_version()}
 for name in ("torch", "triton", "flashinfer-python", "sgl-kernel", "sglang-kernel", "transformers"):
     try:
         found[name] = md.version(name)
-    except Exception:
+    except (md.PackageNotFoundError, KeyError):
         pass
-try:
-    for d in md.distributions():
+for d in md.distributions():
+    try:
         name = d.metadata["Name"] or ""
-        if name.startswith("nvidia-nccl-cu") or name == "nvidia-nccl":
-            found["nccl"] = d.version
-except Exception:
-    pass
+    except (KeyError, TypeError):
+        continue
+    if name.startswith("nvidia-nccl-cu") or name == "nvidia-nccl":
+        found["nccl"] = d.version
 def folder(name):
     try:
         return os.path.dirname(iu.find_spec(name).origin)
-    except Exception:
+    except (ImportError, AttributeError, ValueError, TypeError):
         return ""
 def text(*path):
     try:
         with open(os.path.join(*path)) as file:
             return file.read(100000)
-    except Exception:
+    except (OSError, ValueError):
         return ""
 for name in ("cuda", "hip"):
     line = re.search(r"^%s\b[^=\n]*= *'([^']+)'" % name, text(folder("torch"), "version.py"), re.M)
@@ -57,7 +57,7 @@ try:
     origin = json.loads(md.distribution("sglang").read_text("direct_url.json") or "{}")
     if origin.get("vcs_info", {}).get("commit_id"):
         found["commit"] = origin["vcs_info"]["commit_id"]
-except Exception:
+except (md.PackageNotFoundError, ValueError, AttributeError):
     pass
 def git(*words):
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
@@ -69,7 +69,7 @@ try:
         changes = git("diff", "HEAD", "--", ".")
         if changes:
             found["commit"] += " with changes " + hashlib.sha256(changes).hexdigest()[:12]
-except Exception:
+except (OSError, ValueError, subprocess.SubprocessError):
     pass
 print("\nspecsweep-build " + json.dumps(found))
 """

@@ -68,7 +68,8 @@ class Client:
                 self.empty_caches(self._workload.request_timeout_s)
         before, self.counters = self.counters, self.read_counters()
         asked = Asked(prompt, repeat, sent_at, (sent_s - pass_began_s) * 1000, num_tries)
-        return answered(asked, response, answer, grown(before, self.counters))
+        # After an abandoned try the counters hold its share as well: then nothing is drawn from them.
+        return answered(asked, response, answer, grown(before, self.counters) if num_tries == 1 else Counters())
 
     def empty_caches(self, patience_s: float = _FLUSH_S) -> None:
         """Empty what the server remembers of earlier requests; it must be idle for that.

@@ -59,6 +59,12 @@ def server_doubt(requests: Sequence[RequestResult]) -> str:
     )
 
 
+def resent_doubt(requests: Sequence[RequestResult]) -> str:
+    """Whether requests were sent again because the way to the host broke; else empty."""
+    count = sum(r.num_tries > 1 for r in requests)
+    return f"{count} of {len(requests)} requests were sent again: the way to the host had broken" if count else ""
+
+
 def passes_doubt(requests: Sequence[RequestResult]) -> str:
     """Whether later passes did better than the first, although no cache should know their prompts; else empty.
 

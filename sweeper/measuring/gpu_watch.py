@@ -70,7 +70,8 @@ class GpuWatch:
     def window(self) -> GpuWindow:
         """What the record keeps. A launch with `others` in it was measured beside somebody else's job."""
         samples = self._seen()
-        return gpu_window(samples, strangers(samples, self._idle_mib, self._before))
+        window = gpu_window(samples, strangers(samples, self._idle_mib, self._before))
+        return window.model_copy(update={"notes": self.notes()})
 
     def metrics(self) -> dict[str, float]:
         """gpu_sm_clock_mhz, gpu_temperature_c and gpu_power_w, as far as they were told."""

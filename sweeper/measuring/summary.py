@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sweeper.engines.base import Counters
-from sweeper.measuring.doubts import passes_doubt, server_doubt
+from sweeper.measuring.doubts import passes_doubt, resent_doubt, server_doubt
 from sweeper.measuring.figures import (
     accept_definition,
     accepted_per_position,
@@ -67,7 +67,7 @@ def measurement_of(seen: Observed, estimate: Estimate | None = None, objective_m
         metrics[objective_metric] = estimate.value
     whole = len(requests) >= seen.num_prompts
     server = server_doubt(requests) if seen.cross_checked else ""
-    doubts = (seen.warmup.doubt, *seen.doubts, server, passes_doubt(requests))
+    doubts = (seen.warmup.doubt, *seen.doubts, server, resent_doubt(requests), passes_doubt(requests))
     return Measurement(
         requests=requests,
         warmups=warmups,

@@ -241,6 +241,15 @@ def test_a_request_that_broke_with_the_way_to_the_host_is_sent_again(server: Fak
     assert asked == ["mended"]
 
 
+def test_drafts_of_a_request_that_was_sent_again_are_not_counted_and_that_is_said(server: FakeLlama) -> None:
+    server.answers[CHAT] = fake.in_turn(fake.drop, fake.chat("a"))
+    target = Target(server.url, mended=lambda: True)
+    measured = measure(target, load_of(workload(prompts=1, repeats=1, warmup=0)), bench())
+    assert measured.requests[0].num_verify_steps is None  # the abandoned try is in the counters, too
+    assert "accept_length" not in measured.metrics
+    assert any("1 of 1 requests were sent again" in doubt for doubt in measured.doubts)
+
+
 def test_a_request_that_broke_with_the_server_is_not_sent_again(server: FakeLlama) -> None:
     server.answers[CHAT] = fake.drop
     assert failure(server).kind is FailureKind.BENCHMARK_FAILED

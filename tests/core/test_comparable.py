@@ -71,3 +71,10 @@ def test_before_the_baseline_is_measured_everything_is_kept() -> None:
     ]
     assert comparable(trials) == (tuple(trials), ())
     assert comparable([]) == ((), ())
+
+
+def test_another_name_of_the_workload_or_the_models_revision_forbids_nothing() -> None:
+    night = new_night()
+    old = of(night, {"workload": "chat", "model_revision": "a", **NEW})
+    new = of(night, {"workload": "talk", "model_revision": "b", **NEW})
+    assert comparable([trial(0, plain_config(), [old, new])])[1] == ()

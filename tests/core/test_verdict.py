@@ -183,3 +183,9 @@ def test_a_mean_of_several_launches_is_not_called_a_single_one_and_its_spread_is
     assert "budget.confirm_launches=5 makes up to 5 of each of the best" in verdict.text
     assert "single" not in verdict.text
     assert "spread unknown" not in verdict.text
+
+
+def test_finalists_of_which_only_confirming_launches_can_be_compared_still_have_a_verdict() -> None:
+    winner = trial(1, [], confirm=[60.1, 59.9, 60.0], m=1)
+    found = decide([trial(0, [50.0], confirm=[50.1, 49.9, 50.0]), winner], OBJECTIVE, lambda _: (0.0,))
+    assert found.kind is VerdictKind.WINNER
