@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from optuna.distributions import BaseDistribution
+
 from sweeper.errors import ConfigError
 from sweeper.samplers.distinct import Choose, Values
 from sweeper.samplers.encoding import OptunaValue, decode, distribution, encode, optuna_name
@@ -47,6 +49,11 @@ class Candidates:
     def requested(self, flags: Mapping[str, FlagValue]) -> ServerConfig:
         """The configuration in which the searched parameters have these values."""
         return to_config(self.base, flags, self.space)
+
+    @property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """Every parameter's distribution under the study's names, whether it is always active or not."""
+        return {optuna_name(p): distribution(p) for p in self.space.parameters}
 
     def key(self, values: Mapping[str, OptunaValue]) -> str | None:
         """The key of the configuration that these (study's) values stand for; None when it is illegal."""

@@ -33,6 +33,8 @@ from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
+from sweeper.samplers.choice import SamplerSettings
+from sweeper.searching import search_of
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, StudyPlace, SweepSpec
 from sweeper.storage import StudyStore
@@ -62,7 +64,8 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
                 loads = tuple(map(once_each, loads))
                 view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-            for note in (*notes_on(spec, engine, facts), *arrival_notes(spec), *study.never_legal()):
+            changed = filter(None, [search_of(spec, engine).text, study.searched_otherwise()])
+            for note in (*changed, *notes_on(spec, engine, facts), *arrival_notes(spec), *study.never_legal()):
                 view.notice(note)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
@@ -188,7 +191,9 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
     )
     candidates.require_any(engine.is_speculative)
     gate = Gate(allow_lossy=spec.verdict.allow_lossy, greedy=any(w.temperature == 0 for w in spec.workloads))
-    return Study(store, candidates, engine.baseline(base, facts), spec.study, Ranking(spec.objective_metric, gate))
+    search = search_of(spec, engine)
+    sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials)
+    return Study(store, candidates, engine.baseline(base, facts), sampler, Ranking(spec.objective_metric, gate))
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:

@@ -134,13 +134,17 @@ class ModelSpec(Frozen):
     prepare_timeout_s: float = Field(default=600, gt=0, le=MAX_SECONDS)
 
 
+SamplerName = Literal["auto", "physics", "tpe", "gp", "random", "grid", "brute_force"]
+"""How the next configuration is chosen; `auto` is physics where that knows the space, else tpe."""
+
+
 class StudySpec(Frozen):
     """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
     dir: str = Field(min_length=1)
     storage: str = Field(min_length=1)
-    sampler: Literal["tpe", "random"]
+    sampler: SamplerName = "auto"
     seed: int = Field(ge=0, le=MAX_SEED)
     startup_trials: int = Field(ge=0, le=MAX_TRIALS)
 

@@ -26,9 +26,10 @@ from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint, require_same, with_new_facts
 from sweeper.policy import POLICY
 from sweeper.records import LaunchRecord, Proposal, Purpose, Reference, TrialRecord, TrialState
-from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted, make_factory
+from sweeper.samplers.choice import Listed, SamplerSettings, make_factory
+from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted
 from sweeper.samplers.encoding import suggest
-from sweeper.spec import BudgetSpec, ServerConfig, StudySpec
+from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.storage import StudyStore
 
 _EXHAUSTED = "exhausted_at"
@@ -47,21 +48,28 @@ class Study:
     """One search on one space. The only place that asks and tells Optuna (with its books)."""
 
     def __init__(
-        self, store: StudyStore, candidates: Candidates, baseline: ServerConfig, spec: StudySpec, ranking: Ranking
+        self,
+        store: StudyStore,
+        candidates: Candidates,
+        baseline: ServerConfig,
+        sampler: SamplerSettings,
+        ranking: Ranking,
     ) -> None:
         self.store = store
         self.name = store.name
         self.objective = ranking.objective
         self._gate = ranking.gate
         self._candidates = candidates
+        self._settings = sampler
         self.baseline = baseline
+        listed = Listed(candidates.distributions, self._untried)
         self._optuna = store.with_sampler(
             DistinctSampler(
-                factory=make_factory(spec.sampler, spec.startup_trials),
-                seed=spec.seed,
+                factory=make_factory(sampler, listed),
+                seed=sampler.seed,
                 propose=candidates.propose,
                 fresh=lambda values: self._is_fresh(values),
-                untried=lambda: candidates.untried(self._tried),
+                untried=self._untried,
             )
         )
         self._books = Books(store, self._optuna)
@@ -75,6 +83,15 @@ class Study:
             require_same(self.name, stored, current)
         self.store.set_fact("fingerprint", with_new_facts(stored or current, current))
         self.store.set_fact("allow_lossy", self._gate.allow_lossy)
+
+    def searched_otherwise(self) -> str:
+        """In words, how the last start searched if that was otherwise; else empty. Keeps how this one does."""
+        last, now = self.store.fact("search"), [self._settings.name, self._settings.seed]
+        self.store.set_fact("search", now)
+        if last in (None, now):
+            return ""
+        said = [f"{name} with seed {seed}" for name, seed in (last, now)]
+        return f"the search was {said[0]} and is now {said[1]}; what has been measured stays and counts"
 
     def never_legal(self) -> list[str]:
         """Values of the space that no legal configuration has, one line each."""
@@ -167,6 +184,10 @@ class Study:
 
     def _running(self) -> list[TrialRecord]:
         return [trial for trial in self.trials() if trial.state is TrialState.RUNNING]
+
+    def _untried(self) -> list[dict[str, Any]]:
+        """Legal configurations that no trial has, in the order of the space; empty if they cannot be listed."""
+        return self._candidates.untried(self._tried)
 
     def _is_fresh(self, values: Mapping[str, Any]) -> bool:
         key = self._candidates.key(values)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from sweeper.config.mistakes import one_line, shown, valid_names
 
-GROUPS = ("engine", "host", "model", "space", "workload", "study", "tracking", "preset")
+GROUPS = ("engine", "host", "model", "space", "workload", "study", "study/sampler", "tracking", "preset")
 """The groups of `conf/`: `GROUP=OPTION` chooses a file."""
 
 _LISTS = re.compile(r"engine\.command|model\.prepare|(more_)?workloads?(\.[^.]+)?\.prompts")
@@ -41,7 +41,7 @@ class Asked:
 
 def refusal(asked: Asked) -> str:
     """Why this override is refused before it is applied; empty when it is not."""
-    if asked.package or "/" in asked.key or asked.key.partition(".")[0] == "hydra":
+    if asked.package or ("/" in asked.key and asked.key not in GROUPS) or asked.key.partition(".")[0] == "hydra":
         return f"{asked.text}: Hydra's own settings and packages cannot be changed here"
     if not asked.key:
         return f"{asked.text}: a name is missing before the equals sign"

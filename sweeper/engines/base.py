@@ -120,6 +120,29 @@ class Diagnosis:
     evidence: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True)
+class Speculation:
+    """Which flags of an engine shape what its drafts are worth, for a search that models it.
+
+    `algorithm` and the rest of `drafter` tell one drafter from another. `num_steps`: draft forwards per verify
+    step; `topk`: branches per node; `draft_tokens`: tokens verified per step. They mean that under `algorithms`,
+    in upper case, and unless one of `changing` is set, which changes them while the server runs.
+    """
+
+    algorithm: str
+    drafter: tuple[str, ...]
+    num_steps: str
+    topk: str
+    draft_tokens: str
+    algorithms: tuple[str, ...]
+    changing: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All flags that play a role."""
+        return (*self.drafter, self.num_steps, self.topk, self.draft_tokens)
+
+
 class Engine(Protocol):
     """One inference server's rules, command line and answers.
 
@@ -184,6 +207,9 @@ class Engine(Protocol):
 
     def is_speculative(self, config: ServerConfig) -> bool:
         """Whether `config` asks for speculative decoding."""
+
+    def speculation(self) -> Speculation | None:
+        """Which flag plays which role in drafting; None when its drafts are not made of steps and branches."""
 
     def slots(self, flags: Mapping[str, FlagValue]) -> int | None:
         """How many requests a server with these flags works on at once; None: it takes what comes."""

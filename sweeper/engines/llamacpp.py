@@ -15,6 +15,7 @@ from sweeper.engines.base import (
     HttpRequest,
     Identity,
     Placement,
+    Speculation,
     StreamedResponse,
 )
 from sweeper.engines.help_text import long_flags
@@ -194,6 +195,10 @@ class LlamaCpp:
             if slots == 1 and isinstance(context, int):
                 reported["ctx_size"] = context
         return reported
+
+    def speculation(self) -> Speculation | None:
+        """None: n-grams are looked up in the text, and a draft model's run ends where it is unsure."""
+        return None
 
     def slots(self, flags: Mapping[str, FlagValue]) -> int | None:
         """`parallel`, 1 unless it is set."""

@@ -19,6 +19,7 @@ from sweeper.engines.base import (
     HttpRequest,
     Identity,
     Placement,
+    Speculation,
     StreamedResponse,
 )
 from sweeper.engines.help_text import long_flags
@@ -106,6 +107,10 @@ class SGLang:
     def is_speculative(self, config: ServerConfig) -> bool:
         """Whether a speculative algorithm is asked for."""
         return rules.is_speculative(config.flags)
+
+    def speculation(self) -> Speculation | None:
+        """The EAGLE family drafts a tree in steps; NGRAM, DFLASH and the rest draft otherwise."""
+        return rules.SPECULATION
 
     def simplicity(self, config: ServerConfig) -> tuple[float, ...]:
         """No speculation, then n-grams, chains, trees; fewer steps, fewer draft tokens, fewer other flags."""

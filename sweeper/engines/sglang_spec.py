@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sweeper.engines.base import HostFacts
+from sweeper.engines.base import HostFacts, Speculation
 from sweeper.engines.sglang_backend_rules import BACKEND_RULES
 from sweeper.engines.sglang_canonical import plain_flags, resolved
 from sweeper.engines.sglang_case import Case, case_of
@@ -23,6 +23,28 @@ ALL_RULES: tuple[Rule, ...] = (*RULES, *OPTION_RULES, *BACKEND_RULES, *HOST_RULE
 
 _CONSERVATIVENESS = 0.3
 """By which data-parallel attention multiplies schedule_conservativeness."""
+
+
+SPECULATION = Speculation(
+    algorithm="speculative_algorithm",
+    drafter=(
+        "speculative_algorithm",
+        "speculative_draft_model_path",
+        "speculative_draft_model_revision",
+        "speculative_draft_model_quantization",
+        "speculative_token_map",
+        "speculative_use_rejection_sampling",
+        "speculative_use_block_verification",
+        "speculative_accept_threshold_single",
+        "speculative_accept_threshold_acc",
+    ),
+    num_steps="speculative_num_steps",
+    topk="speculative_eagle_topk",
+    draft_tokens="speculative_num_draft_tokens",
+    algorithms=("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "FROZEN_KV_MTP"),
+    changing=("speculative_adaptive",),
+)
+"""What is accepted depends on these alone; every other flag only costs or saves time (eagle_worker.py)."""
 
 
 def canonical_config(config: ServerConfig, facts: HostFacts) -> ServerConfig:

@@ -6,9 +6,9 @@ a `fresh` function that says whether a set of values is worth a trial.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import random
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -113,10 +113,16 @@ class DistinctSampler(BaseSampler):
         space = inner.infer_relative_search_space(study, trial)
         relative = {**inner.sample_relative(study, trial, space), **given}
 
+        walked = copy.copy(trial)
+        walked.params = {}
+
         def choose(name: str, distribution: BaseDistribution) -> Any:  # noqa: ANN401
             if name in relative and (name in given or distribution == space[name]):
-                return relative[name]
-            return inner.sample_independent(study, trial, name, distribution)
+                value = relative[name]
+            else:
+                value = inner.sample_independent(study, walked, name, distribution)
+            walked.params = {**walked.params, name: value}
+            return value
 
         return self._propose(choose)
 
@@ -127,27 +133,10 @@ class DistinctSampler(BaseSampler):
 
 def _snapshot(study: Study) -> Study:
     """The study's trials in memory: a sampler reads all of them several times for one proposal."""
-    copy = optuna.create_study(
+    snapshot = optuna.create_study(
         storage=optuna.storages.InMemoryStorage(),
         sampler=optuna.samplers.RandomSampler(),
         directions=study.directions,
     )
-    copy.add_trials(study.get_trials(deepcopy=False))
-    return copy
-
-
-def make_factory(name: str, startup_trials: int) -> Callable[[int], BaseSampler]:
-    """The wrapped sampler by its name in the configuration: `tpe` or `random`. Raises KeyError for another."""
-
-    def tpe(seed: int) -> BaseSampler:
-        with warnings.catch_warnings():
-            # `group` lets the multivariate model see conditional parameters; Optuna calls it experimental.
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.samplers.TPESampler(
-                seed=seed, n_startup_trials=startup_trials, multivariate=True, group=True
-            )
-
-    def uniform(seed: int) -> BaseSampler:
-        return optuna.samplers.RandomSampler(seed=seed)
-
-    return {"tpe": tpe, "random": uniform}[name]
+    snapshot.add_trials(study.get_trials(deepcopy=False))
+    return snapshot

@@ -76,6 +76,7 @@ def test_without_arguments_the_embedded_sweep_is_loaded() -> None:
         "space": "llamacpp_ngram",
         "workload": "copy_edit",
         "study": "default",
+        "study/sampler": "auto",
         "tracking": "mlflow",
         "preset": "llamacpp_ngram",
     }
@@ -257,3 +258,15 @@ def test_what_is_wrong_with_the_place_itself_is_told() -> None:
         load_place(["preset=sglang_any", "study.sampler=magic"])
     with pytest.raises(ConfigError, match="unknown name"):
         load_place(["study.naem=x"])
+
+
+@pytest.mark.parametrize("name", ["auto", "tpe", "random", "grid", "brute_force"])
+def test_a_sampler_is_chosen_as_an_option_or_as_a_value(name: str) -> None:
+    assert load([f"study/sampler={name}"]).spec == load([f"study.sampler={name}"]).spec
+    assert load([f"study/sampler={name}"]).spec.study.sampler == name
+
+
+def test_a_study_of_the_users_own_may_name_the_sampler_itself(write_files: WriteFiles) -> None:
+    text = (CONF / "study" / "default.yaml").read_text(encoding="utf-8")
+    own = text.replace("defaults:", "# defaults:").replace("  - ", "#  - ") + "sampler: random\n"
+    assert load(["study=mine"], write_files({"study/mine.yaml": own})).spec.study.sampler == "random"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import optuna
 import pytest
@@ -10,7 +9,8 @@ from sweeper.books import CONSTRAINT
 from sweeper.candidates import Candidates
 from sweeper.errors import ConfigError, FailureKind, SpecsweepError, StudyMismatch
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
-from sweeper.spec import BudgetSpec, Choice, IntRange, Parameter, ServerConfig, SpaceSpec, StudySpec
+from sweeper.samplers.choice import SamplerSettings
+from sweeper.spec import BudgetSpec, Choice, IntRange, Parameter, ServerConfig, SpaceSpec
 from sweeper.storage import StudyStore
 from sweeper.study import Ranking, Study
 from tests.fakes import launch
@@ -40,14 +40,12 @@ def refuse(config: ServerConfig) -> list[str]:
     return ["n=2 with m=1 is refused"] if config.flags.get("n") == 2 and config.flags.get("m") == 1 else []
 
 
-def open_study(
-    directory: Path, space: SpaceSpec = SPACE, seed: int = 0, sampler: Literal["tpe", "random"] = "random"
-) -> Study:
+def open_study(directory: Path, space: SpaceSpec = SPACE, seed: int = 0, sampler: str = "random") -> Study:
     url = f"sqlite:///{directory}/optuna.db"
-    spec = StudySpec(name="night", dir=str(directory), storage=url, sampler=sampler, seed=seed, startup_trials=3)
     store = StudyStore.open(url, "night", str(directory), create=True)
     candidates = Candidates(space, ServerConfig(flags={"ctx": 512}), rewrite, refuse)
-    return Study(store, candidates, ServerConfig(flags={"ctx": 512}), spec, Ranking(OBJECTIVE))
+    settings = SamplerSettings(sampler, seed, startup_trials=3)
+    return Study(store, candidates, ServerConfig(flags={"ctx": 512}), settings, Ranking(OBJECTIVE))
 
 
 def speed(config: ServerConfig) -> float:
@@ -125,6 +123,50 @@ def test_another_seed_proposes_otherwise(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     one, other = run_all(open_study(tmp_path / "a")), run_all(open_study(tmp_path / "b", seed=1))
     assert [p.canonical for p in one] != [p.canonical for p in other]
+
+
+EVERYTHING = BudgetSpec(trials=100, finalists=1, confirm_launches=0)
+
+
+def test_the_grid_goes_in_the_order_of_the_space_the_last_parameter_fastest(tmp_path: Path) -> None:
+    made = [p.canonical.flags for p in run_all(open_study(tmp_path, sampler="grid"), EVERYTHING)][1:]
+    seen = [tuple(flags.get(name) for name in ("kind", "n", "m", "hits")) for flags in made]
+    simple = [("simple", n, m, None) for n in (2, 3, 4) for m in (1, 2, 3, 4) if (n, m) != (2, 1)]
+    assert seen == simple + [("map", None, m, hits) for m in (1, 2, 3, 4) for hits in (1, 2)]
+
+
+def test_the_grid_keeps_values_that_a_person_enqueued(tmp_path: Path) -> None:
+    study = open_study(tmp_path, sampler="grid")
+    finish(study, _ask(study))
+    study.store.optuna.enqueue_trial({"kind": "map", "m": 3})
+    flags = _ask(study).canonical.flags
+    assert (flags["kind"], flags["m"], flags["hits"]) == ("map", 3, 1)
+
+
+@pytest.mark.parametrize("sampler", ["grid", "brute_force"])
+def test_a_list_is_walked_to_its_end_and_each_is_tried_once(tmp_path: Path, sampler: str) -> None:
+    keys = [p.canonical.key() for p in run_all(open_study(tmp_path, sampler=sampler), EVERYTHING)]
+    assert len(keys) == len(set(keys)) == (3 * 4 - 1) + 2 * 4 + 1
+
+
+def test_brute_force_has_an_order_for_each_seed(tmp_path: Path) -> None:
+    orders = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        (tmp_path / name).mkdir()
+        study = open_study(tmp_path / name, sampler="brute_force", seed=seed)
+        few = BudgetSpec(trials=5, finalists=1, confirm_launches=0)
+        orders.append([p.canonical.key() for p in run_all(study, few)])
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_a_study_goes_on_with_another_sampler_and_says_so(tmp_path: Path) -> None:
+    study = open_study(tmp_path, sampler="random")
+    assert study.searched_otherwise() == ""
+    run_all(study, BudgetSpec(trials=3, finalists=1, confirm_launches=0))
+    other = open_study(tmp_path, sampler="tpe", seed=5)
+    assert other.searched_otherwise().startswith("the search was random with seed 0 and is now tpe with seed 5;")
+    assert len(run_all(other, BudgetSpec(trials=5, finalists=1, confirm_launches=0))) == 2
+    assert open_study(tmp_path, sampler="tpe", seed=5).searched_otherwise() == ""
 
 
 def test_a_trial_that_died_before_its_record_is_asked_for_again_under_its_number(tmp_path: Path) -> None:
