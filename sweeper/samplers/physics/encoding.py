@@ -1,0 +1,228 @@
+"""From configurations to arrays and back.
+
+A configuration is a head (drafter, steps, topk, draft tokens: all that shapes acceptance) together with system flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sweeper.samplers.physics.batch import MAX_TREE_TOKENS, Batch, BoolArray, FloatArray, IntArray, tree_capacity
+from sweeper.samplers.physics.roles import Roles
+from sweeper.samplers.physics.space import Config, SearchParameter, SearchSpace, Value, position
+
+DENSE = 10
+SPREAD = 1.15
+"""Of a number in a head the first DENSE values are proposed, then such as are SPREAD times further along."""
+
+MANY_HEADS = 600
+
+_DEFAULT_STEPS = 3.0
+"""Where an engine's number of steps is neither searched nor given: what most servers draft."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """One way to draft, or none at all."""
+
+    values: Config
+    speculative: bool
+    drafter: tuple[Value | None, ...]
+    num_steps: float
+    topk: float
+    draft_tokens: float
+
+
+class Encoding:
+    """The arrays of one search space.
+
+    heads: the heads that can be proposed, each shape once; table: the same as arrays, without flags. flags: the parameters that are system flags.
+    """
+
+    def __init__(self, space: SearchSpace, roles: Roles) -> None:
+        self.space, self.roles = space, roles
+        self._head_names = _with_ancestors(space, roles.names())
+        self.flags = tuple(p for p in space.parameters if p.name not in self._head_names)
+        numbers = {roles.num_steps, roles.topk, roles.draft_tokens}
+        self._drafter_names = tuple(
+            dict.fromkeys((*roles.drafter, *(n for n in self._head_names if n not in numbers)))
+        )
+        head_parameters = [p for p in space.parameters if p.name in self._head_names]
+        self.heads = _distinct(self._enumerate(head_parameters), roles)
+        self._drafters = {
+            key: i for i, key in enumerate(dict.fromkeys(h.drafter for h in self.heads if h.speculative))
+        }
+        self.table = self._arrays([(head, ()) for head in self.heads], 0)
+        self._active = [_conditions(p, self.flags) for p in self.flags]
+        self.default_flags = np.array([roles.default_index(p) for p in self.flags], dtype=np.int64)
+
+    @property
+    def num_drafters(self) -> int:
+        """How many different drafters the space has."""
+        return len(self._drafters)
+
+    def combine(self, heads: IntArray, flags: IntArray) -> Batch:
+        """Configurations from indices of heads [n] and of flag values [n, f]; flags that do not exist become -1."""
+        table = self.table.take(heads)
+        codes = flags.copy()
+        for column, conditions in enumerate(self._active):
+            held = np.ones(len(heads), dtype=bool)
+            for name, allowed, other in conditions:
+                held &= np.isin(codes[:, other], allowed) if other >= 0 else self._head_has(name, allowed)[heads]
+            unset = held & (codes[:, column] < 0)
+            codes[unset, column] = self.default_flags[column]
+            codes[~held, column] = -1
+        return Batch(
+            table.speculative, table.drafter, table.num_steps, table.topk, table.draft_tokens, codes, table.foreign
+        )
+
+    def head_of(self, batch: Batch) -> int:
+        """The index of the head of the first configuration of a batch, -1 where it is not among those proposed."""
+        table = self.table
+        alike = (table.speculative == batch.speculative[0]) & (table.drafter == batch.drafter[0])
+        for mine, other in (
+            (table.num_steps, batch.num_steps),
+            (table.topk, batch.topk),
+            (table.draft_tokens, batch.draft_tokens),
+        ):
+            alike &= mine == other[0]
+        return int(np.argmax(alike)) if alike.any() else -1
+
+    def config(self, head: int, codes: IntArray) -> Config:
+        """The configuration of a head and a row of a batch's flags, active parameters only."""
+        values = dict(self.heads[head].values)
+        values |= {p.name: p.values[code] for p, code in zip(self.flags, codes.tolist(), strict=True) if code >= 0}
+        return self.space.active(values)
+
+    def encode(self, configs: Sequence[Config], foreign: BoolArray) -> tuple[Batch, IntArray]:
+        """The batch of those configurations that the space can express, and their indices."""
+        rows: list[tuple[Head, tuple[int, ...]]] = []
+        kept: list[int] = []
+        for index, config in enumerate(configs):
+            head = self._head(config)
+            if head is not None:
+                codes = tuple(position(config.get(p.name), p.values) for p in self.flags)
+                rows.append((head, codes))
+                kept.append(index)
+        where = np.array(kept, dtype=np.int64)
+        batch = self._arrays(rows, len(self.flags))
+        return Batch(
+            batch.speculative,
+            batch.drafter,
+            batch.num_steps,
+            batch.topk,
+            batch.draft_tokens,
+            batch.flags,
+            foreign[where],
+        ), where
+
+    def _arrays(self, rows: Sequence[tuple[Head, tuple[int, ...]]], num_flags: int) -> Batch:
+        def numbers(name: str) -> FloatArray:
+            return np.array([getattr(head, name) for head, _ in rows], dtype=float)
+
+        drafters = [self._drafters.get(head.drafter, -1) if head.speculative else -1 for head, _ in rows]
+        return Batch(
+            np.array([head.speculative for head, _ in rows], dtype=bool),
+            np.array(drafters, dtype=np.int64),
+            numbers("num_steps"),
+            numbers("topk"),
+            numbers("draft_tokens"),
+            np.array([codes for _, codes in rows], dtype=np.int64).reshape(len(rows), num_flags),
+            np.zeros(len(rows), dtype=bool),
+        )
+
+    def _head(self, config: Config) -> Head | None:
+        """The head of a configuration; None where it uses a drafter unknown here, or a number is not one."""
+        head = self._make_head({name: config[name] for name in self._head_names if name in config})
+        if head is None or (head.speculative and head.drafter not in self._drafters):
+            return None
+        return head
+
+    def _make_head(self, values: Config) -> Head | None:
+        full = {**self.roles.fixed, **values}
+        drafter = tuple(full.get(name) for name in self._drafter_names)
+        if not self.roles.speculates(full):
+            return Head(values, False, drafter, 0.0, 1.0, 1.0)
+        steps = _number(full.get(self.roles.num_steps), _DEFAULT_STEPS)
+        topk = _number(full.get(self.roles.topk or ""), 1.0)
+        tokens = _number(full.get(self.roles.draft_tokens or ""), steps + 1)
+        if min(steps, topk, tokens) < 1:
+            return None
+        capacity = min(float(tree_capacity(np.array(steps), np.array(topk))), MAX_TREE_TOKENS)
+        tokens = steps + 1 if topk == 1 else min(tokens, capacity)
+        return Head(values, True, drafter, steps, topk, max(tokens, 2.0))
+
+    def _enumerate(self, parameters: Sequence[SearchParameter]) -> list[Head]:
+        configs: list[dict[str, Value]] = [{}]
+        for parameter in parameters:
+            values = _thinned(parameter.values) if parameter.name not in self._drafter_names else parameter.values
+            grown: list[dict[str, Value]] = []
+            for config in configs:
+                held = self.space.active({**config, parameter.name: parameter.values[0]})
+                grown += [{**config, parameter.name: v} for v in values] if parameter.name in held else [config]
+            configs = grown
+        heads = (self._make_head(config) for config in configs)
+        return [head for head in heads if head is not None]
+
+    def _head_has(self, name: str, allowed: tuple[Value, ...]) -> BoolArray:
+        return np.array([position(h.values.get(name), allowed) >= 0 for h in self.heads], dtype=bool)
+
+
+_Condition = tuple[str, tuple[Value, ...], int]
+"""A parameter's name, what it must be (values of a head, indices of a flag), and the flag's column or -1."""
+
+
+def _conditions(parameter: SearchParameter, flags: Sequence[SearchParameter]) -> list[_Condition]:
+    columns = {flag.name: i for i, flag in enumerate(flags)}
+    found: list[_Condition] = []
+    for name, allowed in parameter.when.items():
+        column = columns.get(name, -1)
+        if column >= 0:
+            allowed = tuple(position(value, flags[column].values) for value in allowed)
+        found.append((name, allowed, column))
+    return found
+
+
+def _with_ancestors(space: SearchSpace, names: Sequence[str]) -> tuple[str, ...]:
+    """The named parameters of the space, and those that they are conditional on, in the order of the space."""
+    wanted = set(names)
+    for parameter in reversed(space.parameters):
+        if parameter.name in wanted:
+            wanted |= set(parameter.when)
+    return tuple(p.name for p in space.parameters if p.name in wanted)
+
+
+def _number(value: object, missing: float) -> float:
+    if value is None:
+        return missing
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _thinned(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """All of the first DENSE values, then ever wider apart, and the last."""
+    kept: list[int] = []
+    for index in range(len(values)):
+        if index < DENSE or index >= SPREAD * kept[-1] or index == len(values) - 1:
+            kept.append(index)
+    return tuple(values[index] for index in kept)
+
+
+def _distinct(heads: Sequence[Head], names: Roles) -> tuple[Head, ...]:
+    """Each shape once, by the configuration that asks for just what the server will do.
+
+    In a large space trees with fewer tokens than levels are left out: fewer steps verify the same for less.
+    """
+    best: dict[tuple[object, ...], Head] = {}
+    for head in sorted(heads, key=lambda head: not _is_exact(head, names)):
+        drafter = head.drafter if head.speculative else None
+        best.setdefault((head.speculative, drafter, head.num_steps, head.topk, head.draft_tokens), head)
+    if len(best) <= MANY_HEADS:
+        return tuple(best.values())
+    return tuple(h for h in best.values() if not h.speculative or h.draft_tokens > h.num_steps)
+
+
+def _is_exact(head: Head, names: Roles) -> bool:
+    return head.values.get(names.draft_tokens or "", head.draft_tokens) == head.draft_tokens

@@ -1,0 +1,140 @@
+"""How alike two configurations are: the parts of the covariance that both step time and plain throughput use.
+
+One part per system flag, and six more: the tree's shape, stairs in the tokens verified (tiles of the GPU), the
+drafter, flags that act differently on a speculating server, pairs of flags, and flags that act by the tree's shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sweeper.samplers.physics.batch import Batch, FloatArray
+from sweeper.samplers.physics.space import SearchParameter
+
+_NEIGHBOUR_SHARE = 0.85
+"""Of an ordered flag's effect: what neighbouring values share."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Expected standard deviations of the parts that are not one flag's own."""
+
+    shape: float
+    stairs: float
+    drafter: float
+    speculation: float
+    pairs: float
+    tree: float
+
+    def sizes(self) -> tuple[float, ...]:
+        """In the order of the parts."""
+        return (self.shape, self.stairs, self.drafter, self.speculation, self.pairs, self.tree)
+
+
+class Kernel:
+    """The parts for one set of flags: the flags' own first, then the structural ones."""
+
+    def __init__(self, flags: Sequence[SearchParameter]) -> None:
+        self._tables = [_embedding(flag) for flag in flags]
+        self._squares = [np.linalg.cholesky((table @ table.T) ** 2) for table in self._tables]
+        self._owner = np.repeat(np.arange(len(flags)), [table.shape[1] for table in self._tables])
+
+    @property
+    def num_flags(self) -> int:
+        """How many parts are one flag's own."""
+        return len(self._tables)
+
+    def parts(self, left: Batch, right: Batch) -> FloatArray:
+        """All parts with unit size: [c, left, right]."""
+        a, b = self._embed(left), self._embed(right)
+        own = [a[:, self._owner == f] @ b[:, self._owner == f].T for f in range(self.num_flags)]
+        return np.array([*own, *self._structural(left, right, a, b)])
+
+    def mixed(self, left: Batch, right: Batch, variances: FloatArray) -> FloatArray:
+        """The parts summed with their variances: [left, right]."""
+        a, b = self._embed(left), self._embed(right)
+        total: FloatArray = (a * variances[: self.num_flags][self._owner]) @ b.T
+        structural = self._structural(left, right, a, b)
+        for variance, part in zip(variances[self.num_flags :], structural, strict=True):
+            part *= variance
+            total += part
+        return total
+
+    def diagonal(self, batch: Batch, variances: FloatArray) -> FloatArray:
+        """The variance of each configuration by itself: [n]."""
+        speculative = batch.speculative.astype(float)
+        stairs, depth = _stairs(batch), _depth(batch)
+        own = variances[: self.num_flags].sum()
+        shape, stair, drafter, speculation, pairs, tree = variances[self.num_flags :]
+        has_flags, has_pairs = min(1, self.num_flags), min(1, self.num_flags // 2)
+        whole = own + has_flags * (speculation + tree) + has_pairs * pairs
+        structural = shape * speculative + stair * (stairs**2).sum(axis=1) / 8 + drafter * (depth**2).sum(axis=1)
+        return np.asarray(whole + structural)
+
+    def alike(self, left: Batch, right: Batch) -> FloatArray:
+        """The share of flags that are the same, similar values counting in part: [left, right]; 1 without flags."""
+        if not self.num_flags:
+            return np.ones((len(left), len(right)))
+        return np.asarray(self._embed(left) @ self._embed(right).T / self.num_flags)
+
+    def _embed(self, batch: Batch) -> FloatArray:
+        columns = [table[batch.flags[:, f] + 1] for f, table in enumerate(self._tables)]
+        return np.concatenate(columns, axis=1) if columns else np.zeros((len(batch), 0))
+
+    def _structural(self, left: Batch, right: Batch, a: FloatArray, b: FloatArray) -> Iterator[FloatArray]:
+        same = np.asarray(left.speculative[:, None] == right.speculative[None], dtype=float)
+        near = shape_similarity(left, right) * same
+        both = np.outer(left.speculative, right.speculative).astype(float)
+        yield near * both
+        yield _stairs(left) @ _stairs(right).T / 8
+        yield (left.drafter[:, None] == right.drafter[None]) * (_depth(left) @ _depth(right).T)
+        num = self.num_flags
+        alike = a @ b.T
+        yield alike * same / max(num, 1)
+        if num > 1:
+            own = np.zeros_like(alike)
+            for table, f in zip(self._squares, range(num), strict=True):
+                own += table[left.flags[:, f] + 1] @ table[right.flags[:, f] + 1].T
+            yield (alike**2 - own) / (num * (num - 1))
+        else:
+            yield np.zeros_like(alike)
+        yield alike * near / max(num, 1)
+
+
+def shape_similarity(left: Batch, right: Batch) -> FloatArray:
+    """1 for trees of the same shape, less the more steps, tokens and topk differ: [left, right]."""
+    a, b = _shape(left), _shape(right)
+    distance = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
+    return np.asarray(np.exp(-0.5 * np.maximum(distance, 0)))
+
+
+def _shape(batch: Batch) -> FloatArray:
+    columns = (batch.num_steps / 4, np.log2(batch.draft_tokens) / 2.5, np.log2(batch.topk) / 2)
+    return np.stack(columns, axis=1) * batch.speculative[:, None]
+
+
+def _stairs(batch: Batch) -> FloatArray:
+    tokens = batch.draft_tokens
+    columns = (np.ceil(tokens / 8) / 2, np.ceil(tokens / 16), np.ceil(tokens / 32) * 2)
+    return np.stack(columns, axis=1) * batch.speculative[:, None]
+
+
+def _depth(batch: Batch) -> FloatArray:
+    """What a drafter's own speed acts on: each step, and more with every further draft forward."""
+    columns = (np.ones(len(batch)), (batch.num_steps - 1) / 3)
+    return np.stack(columns, axis=1) * batch.speculative[:, None] / 2**0.5
+
+
+def _embedding(flag: SearchParameter) -> FloatArray:
+    """Rows (absent, first value, second value, …) whose inner products say how alike the values act."""
+    num = len(flag.values)
+    alike = np.eye(num)
+    if flag.ordered and num > 1:
+        apart = np.subtract.outer(np.arange(num), np.arange(num)) / (0.5 * (num - 1))
+        alike = _NEIGHBOUR_SHARE * np.exp(-0.5 * apart**2) + (1 - _NEIGHBOUR_SHARE) * alike
+    whole = np.eye(num + 1)
+    whole[1:, 1:] = alike
+    return np.asarray(np.linalg.cholesky(whole))

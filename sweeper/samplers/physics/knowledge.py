@@ -1,0 +1,87 @@
+"""Everything that is known at one moment: the evidence, and the models fitted to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sweeper.samplers.physics.acquisition import expected_improvement
+from sweeper.samplers.physics.all_reduce import AllReduce, AllReduceShift
+from sweeper.samplers.physics.batch import Batch, FloatArray
+from sweeper.samplers.physics.encoding import Encoding
+from sweeper.samplers.physics.evidence import Evidence
+from sweeper.samplers.physics.kernel import Kernel
+from sweeper.samplers.physics.model import Model, PhysicsModel, PlainModel, fit_physics, fit_plain
+from sweeper.samplers.physics.start_risk import StartRisk
+
+_HANGS = 0.95
+"""Chance that a server does not start with communication flags whose all-reduce hung."""
+
+
+class Teacher:
+    """Fits the models of one space to evidence."""
+
+    def __init__(self, encoding: Encoding, all_reduce: AllReduce | None = None) -> None:
+        self.encoding = encoding
+        self._kernel = Kernel(encoding.flags)
+        self._all_reduce = all_reduce and AllReduceShift(all_reduce, encoding.flags, encoding.default_flags)
+
+    def learn(self, evidence: Evidence, pending: Batch | None = None) -> Knowledge:
+        """Fit everything. `pending`: configurations being measured now; they are taken to bring what is expected."""
+        telling = evidence.most_telling()
+        physics = fit_physics(self.encoding, self._kernel, telling, self._all_reduce)
+        plain = fit_plain(self.encoding, self._kernel, telling)
+        if pending is not None and len(pending):
+            if physics is not None:
+                imagined = _imagined(telling, pending, physics)
+                physics = fit_physics(self.encoding, self._kernel, imagined, self._all_reduce)
+            if plain is not None:
+                plain = fit_plain(self.encoding, self._kernel, _imagined(telling, pending, plain))
+        told = np.flatnonzero(evidence.failed | np.isfinite(evidence.log_throughput))
+        risk = StartRisk(evidence.batch.take(told), evidence.failed[told])
+        return Knowledge(evidence, physics, plain, risk, self._all_reduce)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The fitted models. None: nothing was measured, or (physics) no accept_length."""
+
+    evidence: Evidence
+    physics: PhysicsModel | None
+    plain: PlainModel | None
+    risk: StartRisk
+    all_reduce: AllReduceShift | None
+
+    def chance(self, batch: Batch) -> FloatArray:
+        """P(starts), [n]."""
+        chance = self.risk.chance(batch)
+        if self.all_reduce is not None:
+            chance = chance * (1 - _HANGS * self.all_reduce.fails(batch))
+        return chance
+
+    def best(self, model: Model) -> tuple[int, float]:
+        """Which measured configuration is expected to be best, and its log throughput without this one's luck."""
+        measured = self.evidence.measured
+        mean = model.predict(self.evidence.batch.take(measured)).throughput
+        top = int(np.argmax(mean))
+        return int(measured[top]), float(mean[top])
+
+    def gain(self, model: Model, batch: Batch, best: float) -> tuple[FloatArray, FloatArray]:
+        """The relative gain each configuration should bring, chance to start included, and its log throughput."""
+        predicted = model.predict(batch)
+        improvement = expected_improvement(predicted.throughput, predicted.throughput_variance, best)
+        return improvement * self.chance(batch), predicted.throughput
+
+
+def _imagined(evidence: Evidence, pending: Batch, model: Model) -> Evidence:
+    """The evidence as it would be, had the pending configurations brought what the model expects."""
+    predicted = model.predict(pending)
+    length = np.full(len(pending), np.nan) if predicted.accept is None else predicted.accept[0]
+    return Evidence(
+        Batch.join([evidence.batch, pending]),
+        np.concatenate([evidence.log_throughput, predicted.throughput]),
+        np.concatenate([evidence.log_length, np.where(pending.speculative, length, np.nan)]),
+        (*evidence.survival, *[None] * len(pending)),
+        np.concatenate([evidence.failed, np.zeros(len(pending), dtype=bool)]),
+    )

@@ -1,0 +1,42 @@
+"""Which configurations are legal, and which of them are already taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sweeper.samplers.physics.space import Config, SearchSpace
+
+Key = tuple[tuple[str, str], ...]
+
+
+class Rulebook:
+    """The space's own rules, each configuration asked about once."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self._space = space
+        self._known: dict[Key, Key | None] = {}
+
+    def key(self, config: Config) -> Key | None:
+        """What two configurations that are one have in common; None for an illegal one."""
+        spelled = _spell(config)
+        if spelled not in self._known:
+            normal = self._space.normal(config)
+            self._known[spelled] = None if normal is None else _spell(normal)
+        return self._known[spelled]
+
+
+class Ledger:
+    """What has been tried, is being tried, or waits."""
+
+    def __init__(self, rules: Rulebook, configs: Iterable[Config]) -> None:
+        self._rules = rules
+        self._taken = {rules.key(config) for config in configs}
+
+    def is_free(self, config: Config) -> bool:
+        """Whether the configuration is legal and nobody has taken it."""
+        key = self._rules.key(config)
+        return key is not None and key not in self._taken
+
+
+def _spell(config: Config) -> Key:
+    return tuple(sorted((name, repr(value)) for name, value in config.items()))

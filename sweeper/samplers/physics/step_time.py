@@ -1,0 +1,112 @@
+"""The step-time head: what one decode step costs, from the tokens verified, the draft forwards and the flags.
+
+    step time = level * flags * (1 + fixed + forward (s - 1) + token (n - 1) + branching [k > 1] + beam (s - 1)(k - 1))
+
+with s steps, topk k and n tokens verified, relative to a step without speculation, on the logarithmic scale. The five
+costs are positive and found together with a Gaussian process for the rest (flags, their interactions, stairs), by
+linearising around the best ones a few times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sweeper.samplers.physics.batch import Batch, FloatArray
+from sweeper.samplers.physics.gp import Posterior, Sizes, condition, learn_sizes
+from sweeper.samplers.physics.kernel import Kernel, Structure
+
+COSTS = np.log(np.array([0.40, 0.05, 0.018, 0.03, 0.006]))
+"""fixed, per further draft forward, per further token, branching, per branch of a further forward."""
+
+COSTS_SD = np.array([0.7, 0.7, 1.0, 0.8, 0.8])
+
+STRUCTURE = Structure(shape=0.06, stairs=0.04, drafter=0.04, speculation=0.07, pairs=0.05, tree=0.05)
+_LEVEL_SD = 1.0
+_FOREIGN_SD = 0.05
+"""How far the level of an earlier study on the same host may be off."""
+
+NOISE = 0.009
+SIZE_SPREAD = 0.7
+
+Shift = Callable[[Batch, FloatArray], FloatArray]
+"""What is expected of the flags beforehand, as a logarithm [n], given the batch and the costs' logarithms."""
+
+
+def relative_cost(costs: FloatArray, batch: Batch) -> FloatArray:
+    """Logarithm of the step time relative to a step without speculation: [n]; 0 where nothing is drafted."""
+    return np.asarray(np.log1p(_terms(batch) @ np.exp(costs)))
+
+
+def _terms(batch: Batch) -> FloatArray:
+    s, k, n = batch.num_steps, batch.topk, batch.draft_tokens
+    columns = (np.ones(len(batch)), s - 1, n - 1, (k > 1).astype(float), (s - 1) * (k - 1))
+    return np.stack(columns, axis=1) * batch.speculative[:, None]
+
+
+def _slopes(costs: FloatArray, batch: Batch) -> FloatArray:
+    """d relative_cost / d costs, in units of the prior's standard deviations: [n, 5]."""
+    terms = _terms(batch) * np.exp(costs)
+    return np.asarray(terms / (1 + terms.sum(axis=1, keepdims=True)) * COSTS_SD)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """A fitted head. All times are logarithms of milliseconds per decode step."""
+
+    kernel: Kernel
+    batch: Batch
+    sizes: Sizes
+    costs: FloatArray
+    level: float
+    posterior: Posterior
+    shift: Shift
+
+    def predict(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
+        """Expected log step time and its variance, [n] each."""
+        slopes = _slopes(self.costs, batch)
+        variances = np.exp(2 * self.sizes.log_sd)
+        cross = self.kernel.mixed(batch, self.batch, variances) + slopes @ _slopes(self.costs, self.batch).T
+        cross += _LEVEL_SD**2
+        prior = self.kernel.diagonal(batch, variances) + (slopes**2).sum(axis=1) + _LEVEL_SD**2
+        mean = self.posterior.mean(cross) + self.level + _linear(self.costs, batch) + self.shift(batch, self.costs)
+        return mean, self.posterior.variance(cross, prior)
+
+
+def _linear(costs: FloatArray, batch: Batch) -> FloatArray:
+    """The prior mean of the relative cost, linearised at `costs`."""
+    return relative_cost(costs, batch) + _slopes(costs, batch) @ ((COSTS - costs) / COSTS_SD)
+
+
+def fit_step_time(
+    kernel: Kernel, batch: Batch, log_time: FloatArray, extra: FloatArray, flag_sizes: FloatArray, shift: Shift
+) -> StepTime:
+    """Fit the head to at least one measured configuration.
+
+    log_time [n]: logarithm of milliseconds per step. extra [n]: variance of each beyond the common noise.
+    flag_sizes [f]: expected standard deviation of each flag's effect.
+    """
+    log_sd = np.log(np.maximum(np.concatenate([flag_sizes, STRUCTURE.sizes()]), 1e-4))
+    sizes = Sizes(log_sd, SIZE_SPREAD, float(np.log(NOISE)))
+    parts = kernel.parts(batch, batch)
+    common = _LEVEL_SD**2 + _FOREIGN_SD**2 * np.outer(batch.foreign, batch.foreign)
+    costs = COSTS
+    for learn in (False, False, True, False, True, False):
+        rest = log_time - _linear(costs, batch) - shift(batch, costs)
+        level = float(np.median(rest))
+        slopes = _slopes(costs, batch)
+        fixed = common + slopes @ slopes.T
+        if learn:
+            sizes = learn_sizes(
+                parts, fixed, extra, rest - level, Sizes(log_sd, SIZE_SPREAD, float(np.log(NOISE)))
+            )
+        variances = np.exp(2 * sizes.log_sd)
+        noise = np.exp(2 * sizes.log_noise) + extra
+        covariance = fixed + np.tensordot(variances, parts, 1) + np.diag(noise)
+        posterior = condition(covariance, rest - level)
+        last = costs
+        moved = COSTS + COSTS_SD * (slopes.T @ posterior.weights)
+        costs = np.clip(moved, COSTS - 3 * COSTS_SD, COSTS + 3 * COSTS_SD)
+    return StepTime(kernel, batch, sizes, last, level, posterior, shift)

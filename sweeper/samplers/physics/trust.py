@@ -1,0 +1,52 @@
+"""Which model to believe, from how well each predicted the latest trials before they were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sweeper.samplers.physics.forecast import Forecast
+
+PHYSICS, PLAIN = "physics", "plain"
+
+_LATEST = 8
+_LEAST = 4
+_MARGIN = 0.3
+"""How much better, in logarithms of the probability of what was seen, the plain model must have been."""
+
+_LATEST_SURPRISES = 6
+_SURPRISING = 2.5
+"""Standard deviations: when the typical miss is larger, no model is to be believed."""
+
+_WORST = -8.0
+
+
+@dataclass(frozen=True)
+class Trust:
+    """believed: the model to use. astray: not even that one has predicted within its own error."""
+
+    believed: str
+    astray: bool
+
+
+def judge(told: Sequence[tuple[Forecast, float]]) -> Trust:
+    """told: forecasts in the order of their trials, each with the log throughput that was then measured."""
+    rows = [
+        [_surprise(forecast.by_model[name], seen) for name in (PHYSICS, PLAIN)]
+        for forecast, seen in told
+        if PHYSICS in forecast.by_model and PLAIN in forecast.by_model
+    ]
+    if len(rows) < _LEAST:
+        return Trust(PHYSICS, astray=False)
+    misses = np.array(rows)
+    density = np.maximum(_WORST, -0.5 * misses[:, :, 0] ** 2 - np.log(misses[:, :, 1]))[-_LATEST:].mean(axis=0)
+    plain = bool(density[1] > density[0] + _MARGIN)
+    typical = float(np.median(np.abs(misses[-_LATEST_SURPRISES:, int(plain), 0])))
+    return Trust(PLAIN if plain else PHYSICS, astray=typical > _SURPRISING)
+
+
+def _surprise(predicted: tuple[float, float], seen: float) -> tuple[float, float]:
+    mean, deviation = predicted
+    return (seen - mean) / deviation, deviation

@@ -1,0 +1,243 @@
+"""The sampler in ordinary Optuna studies."""
+
+from __future__ import annotations
+
+import math
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from sweeper.samplers.distinct import SpaceExhausted
+from sweeper.samplers.physics import (
+    Config,
+    Observation,
+    PhysicsSampler,
+    Roles,
+    SearchParameter,
+    SearchSpace,
+    Spelling,
+    stored_forecast,
+)
+from tests.samplers.servers import ROLES, SPACE, Server, all_configs, new_study, objective, suggest_all
+
+
+def sampler(seed: int = 0) -> PhysicsSampler:
+    return PhysicsSampler(SPACE, ROLES, seed)
+
+
+def configs(study: optuna.Study) -> list[Config]:
+    return [trial.params for trial in study.trials]
+
+
+def test_it_comes_within_two_percent_of_the_best_in_few_trials() -> None:
+    server = Server()
+    study = new_study(sampler())
+    study.optimize(objective(server), n_trials=10)
+    best = max(server.throughput(config) for config in all_configs())
+    assert study.best_value > 0.98 * best
+
+
+def test_baseline_first_then_a_probe() -> None:
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=2)
+    baseline, probe = study.trials
+    assert baseline.params["algorithm"] == "none"
+    assert (probe.params["num_steps"], probe.params["topk"]) == (5, 4)
+    forecast = stored_forecast(probe)
+    assert forecast is not None
+    assert "probe" in forecast.reason
+
+
+def test_only_legal_and_distinct_configurations_are_proposed() -> None:
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=30)
+    seen = [tuple(sorted(config.items())) for config in configs(study)]
+    assert len(set(seen)) == 30
+    assert all(SPACE.normal(config) is not None for config in configs(study))
+
+
+def test_configurations_that_are_one_are_tried_once() -> None:
+    """The rule says that topk changes nothing with one step."""
+
+    def normal(config: Config) -> Config:
+        return {**config, "topk": 1} if config["num_steps"] == 1 else config
+
+    parameters = (SearchParameter("num_steps", (1, 2), ordered=True), SearchParameter("topk", (1, 2, 4)))
+    study = new_study(PhysicsSampler(SearchSpace(parameters, normal), Roles((), "num_steps", "topk"), 0))
+    with pytest.raises(SpaceExhausted):
+        study.optimize(lambda trial: 1.0 + len(suggest_all(trial, parameters)), n_trials=9)
+    canonical = {tuple(normal(config).items()) for config in configs(study) if config}
+    assert len(canonical) == 4
+    assert sum(bool(config) for config in configs(study)) == 4
+
+
+def test_a_resumed_study_goes_on_as_an_uninterrupted_one() -> None:
+    whole, resumed = new_study(sampler(3)), new_study(sampler(3))
+    whole.optimize(objective(Server()), n_trials=8)
+    for _ in range(8):
+        resumed.sampler = sampler(3)
+        resumed.optimize(objective(Server()), n_trials=1)
+    assert configs(resumed) == configs(whole)
+
+
+def test_a_pending_trial_of_another_worker_is_not_proposed_again() -> None:
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=4)
+    planned = []
+    for _ in range(4):
+        trial = study.ask()
+        planned.append(tuple(suggest_all(trial).items()))
+    assert len(set(planned)) == 4
+
+
+def test_enqueued_values_are_kept_and_the_rest_is_planned_around_them() -> None:
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=3)
+    study.enqueue_trial({"algorithm": "EAGLE3", "protocol": "Simple"})
+    study.optimize(objective(Server()), n_trials=1)
+    assert study.trials[-1].params["algorithm"] == "EAGLE3"
+    assert study.trials[-1].params["protocol"] == "Simple"
+
+
+def test_an_enqueued_configuration_gets_a_forecast() -> None:
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=5)
+    study.enqueue_trial({"algorithm": "none", "attention_backend": "c", "protocol": "Simple"})
+    study.optimize(objective(Server()), n_trials=1)
+    forecast = stored_forecast(study.trials[-1])
+    assert forecast is not None
+    assert forecast.throughput is not None
+    assert forecast.throughput.mean == pytest.approx(Server().throughput(study.trials[-1].params), rel=0.35)
+
+
+def test_parameters_that_the_space_does_not_know_are_sampled_too() -> None:
+    study = new_study(sampler())
+
+    def measure(trial: optuna.Trial) -> float:
+        extra = trial.suggest_float("temperature", 0.0, 1.0)
+        return objective(Server())(trial) + extra
+
+    study.optimize(measure, n_trials=4)
+    assert len({trial.params["temperature"] for trial in study.trials}) > 1
+
+
+def test_the_study_may_spell_parameters_its_own_way() -> None:
+    steps = (1, 2, 4)
+    space = SearchSpace((SearchParameter("num_steps", steps, ordered=True),))
+    spelling = Spelling(
+        lambda config: {"steps": steps.index(int(config["num_steps"]))},
+        lambda params: {"num_steps": steps[params["steps"]]} if "steps" in params else {},
+    )
+    study = new_study(PhysicsSampler(space, Roles((), "num_steps"), 0, spelling=spelling))
+    study.optimize(lambda trial: 1.0 + trial.suggest_int("steps", 0, 2), n_trials=3)
+    assert sorted(trial.params["steps"] for trial in study.trials) == [0, 1, 2]
+
+
+def test_what_never_starts_is_left_alone() -> None:
+    server = Server(broken=(("attention_backend", "b"),))
+    study = new_study(sampler())
+    study.optimize(objective(server), n_trials=12)
+    pruned = [trial for trial in study.trials if trial.state is TrialState.PRUNED]
+    assert 1 <= len(pruned) <= 3
+    assert all(stored_forecast(trial) is not None for trial in pruned)
+
+
+def test_a_drafter_that_never_starts_leaves_the_baseline_to_be_tuned() -> None:
+    server = Server(broken=(("algorithm", "EAGLE3"),))
+    study = new_study(sampler())
+    study.optimize(objective(server), n_trials=14)
+    best = max(server.throughput(config) for config in all_configs() if config["algorithm"] == "none")
+    assert study.best_value == pytest.approx(best)
+
+
+def test_nothing_starts_at_all() -> None:
+    server = Server(broken=(("algorithm", "EAGLE3"), ("algorithm", "none")))
+    study = new_study(sampler())
+    study.optimize(objective(server), n_trials=12)
+    assert len({tuple(config.items()) for config in configs(study)}) == 12
+
+
+def test_throughput_alone_will_do() -> None:
+    server = Server()
+    study = new_study(sampler())
+    study.optimize(objective(server, acceptance=False), n_trials=20)
+    best = max(server.throughput(config) for config in all_configs())
+    assert study.best_value > 0.93 * best
+    forecast = stored_forecast(study.trials[-1])
+    assert forecast is not None
+    assert forecast.accept_length is None
+
+
+@pytest.mark.parametrize("histogram", [[], [0, 0, 0], [math.nan, 1.0]])
+@pytest.mark.parametrize("length", [math.nan, math.inf, 0.0, 0.5, "high"])
+def test_numbers_that_make_no_sense_are_not_taken(length: object, histogram: list[float]) -> None:
+    study = new_study(sampler())
+
+    def measure(trial: optuna.Trial) -> float:
+        config = suggest_all(trial)
+        trial.set_user_attr("accept_length", length)
+        trial.set_user_attr("accept_histogram", histogram)
+        return Server().throughput(config)
+
+    study.optimize(measure, n_trials=5)
+    assert len({tuple(config.items()) for config in configs(study)}) == 5
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf])
+def test_a_throughput_that_is_none_is_not_taken(value: float) -> None:
+    study = new_study(sampler())
+    study.optimize(lambda trial: value * len(suggest_all(trial)), n_trials=5)
+    assert len({tuple(config.items()) for config in configs(study)}) == 5
+
+
+def test_the_same_throughput_everywhere() -> None:
+    study = new_study(sampler())
+    study.optimize(lambda trial: 100.0 + 0 * len(suggest_all(trial)), n_trials=8)
+    assert len({tuple(config.items()) for config in configs(study)}) == 8
+
+
+def test_a_study_in_milliseconds_is_minimised() -> None:
+    server = Server()
+    study = optuna.create_study(
+        direction="minimize", sampler=PhysicsSampler(SPACE, ROLES, 0, objective_is_throughput=False)
+    )
+    study.optimize(lambda trial: 1000 / objective(server)(trial), n_trials=10)
+    assert study.best_value < 1.02 * min(1000 / server.throughput(config) for config in all_configs())
+
+
+@pytest.mark.parametrize("directions", [["minimize"], ["maximize", "maximize"]])
+def test_other_objectives_are_refused(directions: list[str]) -> None:
+    study = optuna.create_study(directions=directions, sampler=sampler())
+    with pytest.raises(ValueError, match="MAXIMIZE"):
+        study.ask()
+
+
+def test_an_earlier_study_spares_trials() -> None:
+    server = Server()
+    earlier = [
+        Observation(
+            config,
+            server.throughput(config),
+            1 + sum(server.survival(config)) if server.survival(config) else None,
+        )
+        for config in all_configs()[::12]
+    ]
+    study = new_study(PhysicsSampler(SPACE, ROLES, 0, earlier=earlier))
+    study.optimize(objective(server), n_trials=3)
+    assert study.best_value > 0.98 * max(server.throughput(config) for config in all_configs())
+
+
+def test_a_fixed_role_need_not_be_searched() -> None:
+    parameters = (SearchParameter("num_steps", (1, 2, 3, 4, 5), ordered=True),)
+    roles = Roles((), "num_steps", "topk", fixed={"topk": 1})
+    study = new_study(PhysicsSampler(SearchSpace(parameters), roles, 0))
+
+    def measure(trial: optuna.Trial) -> float:
+        steps = trial.suggest_int("num_steps", 1, 5)
+        length = sum(0.6**depth for depth in range(steps + 1))
+        trial.set_user_attr("accept_length", length)
+        return 1000 * length / (10 + 2 * steps)
+
+    study.optimize(measure, n_trials=3)
+    assert study.best_params["num_steps"] in (2, 3)
