@@ -37,6 +37,7 @@ from sweeper.samplers.choice import SamplerSettings
 from sweeper.searching import search_of
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, StudyPlace, SweepSpec
+from sweeper.speculation import Physics
 from sweeper.storage import StudyStore
 from sweeper.streams import lenient
 from sweeper.study import Ranking, Study
@@ -191,9 +192,11 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
     )
     candidates.require_any(engine.is_speculative)
     gate = Gate(allow_lossy=spec.verdict.allow_lossy, greedy=any(w.temperature == 0 for w in spec.workloads))
-    search = search_of(spec, engine)
-    sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials)
-    return Study(store, candidates, engine.baseline(base, facts), sampler, Ranking(spec.objective_metric, gate))
+    baseline, roles = engine.baseline(base, facts), engine.speculation()
+    name = search_of(spec, engine).sampler
+    physics = Physics(candidates, roles, baseline).sampler if roles and name == "physics" else None
+    sampler = SamplerSettings(name, spec.study.seed, spec.study.startup_trials, physics)
+    return Study(store, candidates, baseline, sampler, Ranking(spec.objective_metric, gate))
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, computed_field
 
 from sweeper.errors import FailureKind
+from sweeper.forecasts import Forecast
 from sweeper.metrics import check_metrics
 from sweeper.spec import FlagValue, ServerConfig
 
@@ -69,7 +70,7 @@ class Reference(Record):
 class Proposal(Record):
     """One launch to make: launch number `launch_number` of trial `trial_number` (both count from 0).
 
-    `reference` is given where falling far behind it ends the measuring early.
+    `reference` is given where falling far behind it ends the measuring early, `forecast` where the search has one.
     """
 
     trial_number: int
@@ -78,6 +79,7 @@ class Proposal(Record):
     requested: ServerConfig
     canonical: ServerConfig
     reference: Reference | None = None
+    forecast: Forecast | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -270,7 +272,7 @@ class LaunchRecord(WorkloadResult):
 
 
 class TrialRecord(Record):
-    """One distinct server configuration and all its launches, as the study knows it."""
+    """One distinct server configuration and all its launches. `forecast`: what the search expected of it."""
 
     number: int
     key: str
@@ -278,6 +280,7 @@ class TrialRecord(Record):
     requested: ServerConfig
     canonical: ServerConfig
     launches: tuple[LaunchRecord, ...] = ()
+    forecast: Forecast | None = None
     artifacts: Mapping[str, str] = {}
 
     @property

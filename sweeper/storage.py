@@ -21,7 +21,9 @@ from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
 from sweeper.errors import ConfigError, SpecsweepError
+from sweeper.forecasts import Forecast, Span
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, launch_artifact_name
+from sweeper.samplers.physics import stored_forecast
 from sweeper.spec import ServerConfig
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
@@ -170,8 +172,28 @@ class StudyStore:
             requested=ServerConfig.model_validate_json(json.dumps(attrs.get("requested", {}))),
             canonical=ServerConfig.model_validate_json(json.dumps(attrs.get("canonical", {}))),
             launches=_in_order(launches),
+            forecast=_forecast(frozen),
             artifacts=artifacts,
         )
+
+
+def _forecast(frozen: FrozenTrial) -> Forecast | None:
+    """What the sampler wrote down about the trial; None when it expected nothing."""
+    found = stored_forecast(frozen)
+    if found is None:
+        return None
+    spans = [
+        None if each is None else Span(mean=each.mean, low=each.low, high=each.high)
+        for each in (found.throughput, found.accept_length, found.step_time_ms)
+    ]
+    return Forecast(
+        throughput=spans[0],
+        accept_length=spans[1],
+        step_ms=spans[2],
+        p_start=found.p_start,
+        gain_pct=None if found.expected_gain is None else 100 * found.expected_gain,
+        reason=found.reason,
+    )
 
 
 def _launches(raw: list[Mapping[str, Any]], where: str) -> tuple[tuple[LaunchRecord, ...], dict[str, str]]:

@@ -228,6 +228,7 @@ class Study:
             requested=requested,
             canonical=canonical,
             reference=self._reference() if step.purpose is Purpose.SEARCH else None,
+            forecast=trial.forecast if step.purpose is Purpose.SEARCH else None,
         )
 
     def _reference(self) -> Reference | None:

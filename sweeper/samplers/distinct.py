@@ -35,8 +35,9 @@ class DistinctSampler(BaseSampler):
     Values that a trial already has (one that a person enqueued, or that a crash left half chosen) are kept,
     even if nothing legal and untried can be built around them: whoever asked must then deal with it.
 
-    factory: makes the wrapped sampler from a seed. Nothing is carried from trial to trial: the seed of a trial is
-        drawn from (seed, trial number, attempt), so a resumed study goes on exactly as an uninterrupted one.
+    factory: makes the wrapped sampler from a seed; it may raise SpaceExhausted. Nothing is carried from trial to
+        trial: the seed of a trial is drawn from (seed, trial number, attempt), so a resumed study goes on exactly
+        as an uninterrupted one. What it writes down about its plan is written down with the trial.
     propose: walks the search space, asking the given function for each active parameter's value in turn; returns
         the values by parameter name.
     fresh: whether these values are legal and their configuration is untried.
@@ -97,8 +98,12 @@ class DistinctSampler(BaseSampler):
         snapshot = _snapshot(study)
         twin = snapshot.get_trials(deepcopy=False)[trial.number]
         for attempt in range(ATTEMPTS):
-            values = self._draw(snapshot, twin, given, self._trial_seed(trial.number, attempt))
+            try:
+                values = self._draw(snapshot, twin, given, self._trial_seed(trial.number, attempt))
+            except SpaceExhausted:
+                break
             if self._fresh(values):
+                self._keep_notes(study, trial, snapshot)
                 return values
         if given:
             return values
@@ -106,6 +111,13 @@ class DistinctSampler(BaseSampler):
         if not rest:
             raise SpaceExhausted(f"no untried configuration found in {ATTEMPTS} proposals")
         return random.Random(self._trial_seed(trial.number, ATTEMPTS)).choice(rest)
+
+    def _keep_notes(self, study: Study, trial: FrozenTrial, snapshot: Study) -> None:
+        """What the wrapped sampler wrote down about its accepted plan, written down with the trial itself."""
+        noted = snapshot.get_trials(deepcopy=False)[trial.number].system_attrs
+        for name, value in noted.items():
+            if trial.system_attrs.get(name) != value:
+                study._storage.set_trial_system_attr(trial._trial_id, name, value)
 
     def _draw(self, study: Study, trial: FrozenTrial, given: Values, seed: int) -> Values:
         inner = self._factory(seed)

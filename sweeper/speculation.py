@@ -1,0 +1,204 @@
+"""A sweep as the physics sampler sees it: its space, the roles of its flags, and what each trial showed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from sweeper.candidates import Candidates
+from sweeper.engines.base import Speculation
+from sweeper.samplers.encoding import decode, encode, optuna_name
+from sweeper.samplers.physics import Observation, PhysicsSampler, Roles, SearchParameter, SearchSpace, Spelling
+from sweeper.space import active, domain_values
+from sweeper.spec import Choice, FlagValue, Parameter, ServerConfig
+
+Config = Mapping[str, FlagValue]
+"""Values by the study's names (`env.NAME` for variables), in the flags' own spelling; active parameters only."""
+
+_LAUNCH = "launch:"
+
+
+@dataclass(frozen=True)
+class Physics:
+    """The search of one study by the physics. `roles`: the engine's; `baseline`: canonical, without speculation.
+
+    `earlier`: what other studies on the same host showed.
+    """
+
+    candidates: Candidates
+    roles: Speculation
+    baseline: ServerConfig
+    earlier: tuple[Observation, ...] = ()
+
+    def sampler(self, seed: int) -> PhysicsSampler:
+        """A sampler that carries nothing from trial to trial."""
+        return PhysicsSampler(
+            self.space,
+            self.sampler_roles,
+            seed,
+            observe=self.observe,
+            spelling=self.spelling,
+            earlier=self.earlier,
+        )
+
+    @cached_property
+    def space(self) -> SearchSpace:
+        """The parameters, with the engine's rules for what is legal and what is the same."""
+        return SearchSpace(tuple(_parameter(p, self._by_name) for p in self._parameters), _Normal(self.candidates))
+
+    @cached_property
+    def sampler_roles(self) -> Roles:
+        """Which parameters shape acceptance; those that are not searched have their fixed values."""
+        flags, searched = self.candidates.base.flags, self._by_name
+        topk, tokens = (
+            name if name in searched or name in flags else None
+            for name in (self.roles.topk, self.roles.draft_tokens)
+        )
+        names = (*self.roles.drafter, self.roles.num_steps, topk, tokens)
+        return Roles(
+            drafter=tuple(name for name in self.roles.drafter if name in searched),
+            num_steps=self.roles.num_steps,
+            topk=topk,
+            draft_tokens=tokens,
+            speculates=self.speculates,
+            fixed={
+                name: flags[name] for name in names if name is not None and name in flags and name not in searched
+            },
+            default={name: value for name, value in self.baseline_config.items() if name in searched},
+        )
+
+    def speculates(self, config: Config) -> bool:
+        """Whether a configuration drafts. Where the algorithm is fixed, only the baseline does not."""
+        if self.roles.algorithm in self._by_name:
+            return str(config.get(self.roles.algorithm, "none")).lower() not in ("none", "false")
+        numbers = (self.roles.num_steps, self.roles.topk, self.roles.draft_tokens)
+        return any(name in config for name in numbers if name in self._by_name)
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """Between the study's values (indices of ordered choices) and the flags' own."""
+        return Spelling(self._params, self.config)
+
+    def config(self, params: Mapping[str, Any]) -> Config:
+        """The flags' own values for a trial's parameters."""
+        named = self._by_optuna_name
+        return {name: decode(named[name], value) for name, value in params.items() if name in named}
+
+    @cached_property
+    def baseline_config(self) -> Config:
+        """The baseline in terms of the space: each parameter's value that changes nothing about it, if listed."""
+        plain = next(
+            (v for v in self._values(self.roles.algorithm) if not self.speculates({self.roles.algorithm: v})), None
+        )
+        found: dict[str, FlagValue] = {}
+        if plain is not None:
+            found[self.roles.algorithm] = plain
+        for parameter in active(self._parameters, found):
+            value = next(
+                (v for v in domain_values(parameter.domain) or () if self._changes_nothing(parameter, v)), None
+            )
+            if value is not None and parameter.name not in self.roles.names:
+                found[optuna_name(parameter)] = value
+        return found
+
+    def observe(self, trial: FrozenTrial) -> Observation | None:
+        """What a finished trial of ours shows of its configuration; None when it says nothing of it.
+
+        A failure that is the configuration's own violates a constraint; one of the host's or of the tooling does
+        not. A value is the objective, also one that was estimated when measuring ended early.
+        """
+        if trial.user_attrs.get("left_out"):
+            return None
+        config = self.baseline_config if trial.number == 0 else self.config(trial.params)
+        if any(value > 0 for value in trial.constraints.values()):
+            return Observation(config, failed=True)
+        if trial.state is not TrialState.COMPLETE or trial.value is None:
+            return None
+        length, survival = _acceptance(trial.user_attrs)
+        return Observation(config, throughput=trial.value, accept_length=length, survival=survival)
+
+    @property
+    def _parameters(self) -> tuple[Parameter, ...]:
+        return self.candidates.space.parameters
+
+    @cached_property
+    def _by_name(self) -> dict[str, Parameter]:
+        return {p.name: p for p in self._parameters}
+
+    @cached_property
+    def _by_optuna_name(self) -> dict[str, Parameter]:
+        return {optuna_name(p): p for p in self._parameters}
+
+    def _values(self, name: str) -> tuple[FlagValue, ...]:
+        return tuple(domain_values(self._by_name[name].domain) or ()) if name in self._by_name else ()
+
+    def _params(self, config: Config) -> dict[str, FlagValue]:
+        named = self._by_optuna_name
+        return {name: encode(named[name], value) for name, value in config.items() if name in named}
+
+    def _changes_nothing(self, parameter: Parameter, value: FlagValue) -> bool:
+        """Whether the baseline with this value is the baseline."""
+        if parameter.is_env:
+            same = ServerConfig(flags=self.baseline.flags, env={**self.baseline.env, parameter.name: str(value)})
+        else:
+            same = ServerConfig(
+                flags={k: v for k, v in {**self.baseline.flags, parameter.name: value}.items() if v is not False},
+                env=self.baseline.env,
+            )
+        return self.candidates.canonical(same).key() == self.baseline.key()
+
+
+class _Normal:
+    """The canonical form of a configuration under the engine's rules, remembered; None for an illegal one."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self._candidates = candidates
+        self._named = {optuna_name(p): p.name for p in candidates.space.parameters}
+        self._known: dict[tuple[tuple[str, FlagValue], ...], Config | None] = {}
+
+    def __call__(self, config: Config) -> Config | None:
+        key = tuple(config.items())
+        if key not in self._known:
+            self._known[key] = self._normal(config)
+        return self._known[key]
+
+    def _normal(self, config: Config) -> Config | None:
+        flags = {self._named[name]: value for name, value in config.items()}
+        canonical = self._candidates.canonical(self._candidates.requested(flags))
+        if self._candidates.violations(canonical):
+            return None
+        return {**canonical.flags, **{f"env.{name}": value for name, value in canonical.env.items()}}
+
+
+def _parameter(parameter: Parameter, named: Mapping[str, Parameter]) -> SearchParameter:
+    domain = parameter.domain
+    values = tuple(domain_values(domain) or ())
+    ordered = not isinstance(domain, Choice) or domain.ordered
+    return SearchParameter(
+        name=optuna_name(parameter),
+        values=tuple(sorted(values)) if ordered else values,
+        ordered=ordered,
+        when={optuna_name(named[name]): allowed for name, allowed in parameter.when.items()},
+    )
+
+
+def _acceptance(attrs: Mapping[str, Any]) -> tuple[float | None, tuple[float, ...] | None]:
+    """Tokens kept per verify step, and the shares of steps that accepted at least 1, 2, ... drafts.
+
+    Over all measured launches of the trial; None where no launch says so.
+    """
+    records = [value["record"] for name, value in attrs.items() if name.startswith(_LAUNCH)]
+    measured = [record for record in records if record.get("failure") is None]
+    lengths = [r["metrics"]["accept_length"] for r in measured if "accept_length" in r["metrics"]]
+    counted = [r for r in measured if r["accepted_per_position"] and r["metrics"].get("num_verify_steps")]
+    steps = sum(r["metrics"]["num_verify_steps"] for r in counted)
+    deepest = max((len(r["accepted_per_position"]) for r in counted), default=0)
+    shares = tuple(
+        sum(r["accepted_per_position"][n] for r in counted if n < len(r["accepted_per_position"])) / steps
+        for n in range(deepest)
+    )
+    return sum(lengths) / len(lengths) if lengths else None, shares or None

@@ -1,0 +1,133 @@
+"""The physics sampler at work in a study: what it is told, what it foretells, and what it may propose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sweeper.errors import FailureKind
+from sweeper.records import LaunchRecord, Proposal
+from sweeper.samplers.physics import Observation
+from sweeper.space import grid
+from sweeper.spec import BudgetSpec, Choice, FlagValue, Parameter, SpaceSpec
+from sweeper.study import Study
+from tests.core.drafting import BASE, BUDGET, SPACE, candidates_of, measured, open_study, physics_of, run, shown
+from tests.fakes import launch
+
+pytestmark = pytest.mark.study
+
+
+def observations(study: Study) -> list[Observation | None]:
+    return [physics_of().observe(trial) for trial in study.store.optuna.get_trials()]
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, list[Proposal]]:
+    """A finished search and what it proposed."""
+    study = open_study(tmp_path_factory.mktemp("night"))
+    return study, run(study)
+
+
+Night = tuple[Study, list[Proposal]]
+
+
+def test_the_baseline_comes_first_once_and_every_proposal_is_legal_and_new(night: Night) -> None:
+    made = night[1]
+    keys = [p.canonical.key() for p in made]
+    assert made[0].is_baseline
+    assert len(set(keys)) == len(keys) == BUDGET.trials
+    assert not any(candidates_of().violations(p.canonical) for p in made)
+    assert not any(p.canonical == made[0].canonical for p in made[1:])
+
+
+def test_it_finds_what_is_fast_on_a_host_that_follows_the_physics(night: Night) -> None:
+    best = max(shown(p.canonical)["output_throughput"] for p in night[1])
+    every = map(candidates_of().canonical, map(candidates_of().requested, grid(SPACE)))
+    top = max(shown(config)["output_throughput"] for config in every if not candidates_of().violations(config))
+    assert best >= 0.98 * top
+
+
+def test_a_resumed_search_proposes_what_an_uninterrupted_one_would(tmp_path: Path, night: Night) -> None:
+    resumed: list[Proposal] = []
+    while (proposal := (study := open_study(tmp_path)).ask(BUDGET)) is not None:
+        study.tell(proposal, study.save(measured(proposal), {}))
+        resumed.append(proposal)
+    assert resumed == night[1]
+
+
+def test_a_proposal_and_its_record_carry_what_is_expected_of_it(night: Night) -> None:
+    study, made = night
+    assert made[0].forecast is None
+    last = made[-1].forecast
+    assert last is not None
+    assert last.throughput is not None
+    assert 0 < last.p_start <= 1
+    assert last.reason
+    assert study.trials()[-1].forecast == last
+    value = measured(made[-1]).metrics["output_throughput"]
+    assert abs(last.throughput.error_pct(value)) < 10
+
+
+def test_the_histogram_is_told_as_shares_and_the_baseline_in_terms_of_the_space(night: Night) -> None:
+    baseline, probe = observations(night[0])[:2]
+    assert baseline is not None
+    assert baseline.config == {"speculative_algorithm": "none", "disable_cuda_graph": False}
+    assert (baseline.throughput, baseline.accept_length, baseline.survival) == (100.0, None, None)
+    assert probe is not None
+    assert probe.survival is not None
+    assert probe.survival[:3] == pytest.approx((0.7, 0.49, 0.343), abs=0.001)
+    assert probe.accept_length == pytest.approx(1 + sum(probe.survival), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("kind", "launches", "failed"),
+    [
+        (FailureKind.OUT_OF_MEMORY, 1, True),
+        (FailureKind.SERVER_CRASH, 2, True),
+        (FailureKind.BENCHMARK_FAILED, 2, None),
+    ],
+)
+def test_only_a_configurations_own_failure_is_held_against_it(
+    tmp_path: Path, kind: FailureKind, launches: int, failed: bool | None
+) -> None:
+    study = open_study(tmp_path)
+    run(study, BudgetSpec(trials=1, finalists=1, confirm_launches=0))
+    for _ in range(launches):
+        proposal = study.ask(BUDGET)
+        assert proposal is not None
+        study.tell(proposal, study.save(_failed(proposal, kind), {}))
+    seen = observations(study)[1]
+    assert (seen.failed if seen else None) is failed
+
+
+def test_a_fixed_algorithm_leaves_the_baseline_the_only_one_that_does_not_draft() -> None:
+    space = SpaceSpec(parameters=(Parameter(name="speculative_num_steps", domain=Choice(values=(2, 3, 5))),))
+    base = BASE.with_flags({"speculative_algorithm": "EAGLE3", "speculative_eagle_topk": 1})
+    physics = physics_of(space, base)
+    assert physics.baseline_config == {}
+    assert not physics.speculates({})
+    assert physics.speculates({"speculative_num_steps": 2})
+    assert physics.sampler_roles.fixed["speculative_eagle_topk"] == 1
+
+
+def test_the_canonical_form_says_what_is_one_and_what_is_illegal() -> None:
+    normal = physics_of().space.normal
+    chain: dict[str, FlagValue] = {
+        "speculative_algorithm": "EAGLE3",
+        "speculative_num_steps": 3,
+        "speculative_eagle_topk": 1,
+    }
+    rest: dict[str, FlagValue] = {"disable_cuda_graph": False, "env.NCCL_PROTO": "LL"}
+    four, eight = (normal({**chain, "speculative_num_draft_tokens": n, **rest}) for n in (4, 8))
+    assert four == eight
+    assert four is not None
+    assert four["env.NCCL_PROTO"] == "LL"
+    tree = {**chain, "speculative_eagle_topk": 2, "speculative_num_draft_tokens": 64}
+    assert candidates_of().violations(candidates_of().requested(tree))
+    assert normal({**tree, **rest}) is None
+
+
+def _failed(proposal: Proposal, kind: FailureKind) -> LaunchRecord:
+    made = launch(None, trial=proposal.trial_number, number=proposal.launch_number, failure=kind)
+    return made.model_copy(update={"requested": proposal.requested, "canonical": proposal.canonical})
