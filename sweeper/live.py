@@ -15,7 +15,7 @@ from launchers.clock import Clock
 from sweeper.deciding.plan import Progress
 from sweeper.records import LaunchRecord, Proposal, RequestResult
 from sweeper.spec import ServerConfig
-from sweeper.tally import AGAIN, Tally, spent, standing
+from sweeper.tally import Tally, spent, standing
 from sweeper.text import plain
 
 
@@ -59,6 +59,9 @@ class PlainView:
         """Say which trial and how long it may all take."""
         self._tally.begin(proposal, progress)
         self._line(f"{self._tally.title(proposal)} ({standing(progress)})")
+        if proposal.forecast is not None:
+            words = filter(None, [self._tally.why(), self._tally.remaining()])
+            self._line(f"trial {proposal.trial_number}: {'; '.join(words)}")
 
     def phase(self, name: str) -> None:
         """Not worth a line of its own."""
@@ -146,8 +149,9 @@ class RichView:
         table.add_row("study", Text(f"{tally.study}, {standing(progress, elapsed_s)}"))
         if tally.proposal is not None:
             table.add_row("now", Text(tally.title(tally.proposal), style="bold"))
-            if tally.proposal.purpose in AGAIN:
-                table.add_row("why", Text(AGAIN[tally.proposal.purpose]))
+            for label, text in (("why", tally.why()), ("left", tally.remaining())):
+                if text:
+                    table.add_row(label, Text(text))
             table.add_row("phase", Text(f"{tally.activity()}, {spent(elapsed_s)}"))
         table.add_row("best", Text(tally.best()))
         if doubtful := tally.num_doubtful:

@@ -308,6 +308,18 @@ class TrialRecord(Record):
         return sum(values) / len(values) if values else None
 
 
+def prediction_error_pct(trial: TrialRecord, objective: str) -> float | None:
+    """How far the first measured value lies above what the search expected of it, in percent of that.
+
+    None without a prediction, before a measurement, and for a value that is itself an estimate.
+    """
+    span = trial.forecast.throughput if trial.forecast else None
+    first = trial.measured[0] if trial.measured else None
+    if span is None or first is None or first.estimated or objective not in first.metrics:
+        return None
+    return span.error_pct(first.metrics[objective])
+
+
 def launch_artifact_name(launch_number: int, name: str) -> str:
     """The name under which a launch's artifact (`requests.jsonl`, `server.log`) is kept."""
     return f"launch-{launch_number}-{name}"

@@ -99,11 +99,33 @@ class Tally:
             parts.append(f"{about}{value / base:.2f} x baseline")
         if (accept := record.metrics.get("accept_length")) is not None:
             parts.append(f"accept_len {accept:.2f}")
+        if value is not None and (error := self._error_pct(record, value)) is not None:
+            parts.append(f"{abs(error):.1f} % {'above' if error >= 0 else 'below'} the prediction")
         if record.estimated:
             parts.append(early_stop(record.estimated))
         if doubts := num_doubts(record):
             parts.append(f"{doubts} doubt{'s' if doubts > 1 else ''}")
         return ", ".join(parts)
+
+    def why(self) -> str:
+        """Why the launch under way is made: again, or what the search expects of it; empty when nothing says."""
+        proposal = self.proposal
+        if proposal is None or proposal.forecast is None:
+            return AGAIN.get(proposal.purpose, "") if proposal else ""
+        return f"{proposal.forecast.text}; {plain(proposal.forecast.reason)}"
+
+    def remaining(self) -> str:
+        """What the search still expects to gain, in words; empty when it does not say."""
+        forecast = self.proposal.forecast if self.proposal else None
+        return forecast.remaining_text if forecast else ""
+
+    def _error_pct(self, record: LaunchRecord, value: float) -> float | None:
+        """How far a measured value lies above what was predicted of it; None for an estimate, or no prediction."""
+        proposal = self.proposal
+        if proposal is None or proposal.trial_number != record.trial_number or record.estimated:
+            return None
+        forecast = proposal.forecast
+        return forecast.throughput.error_pct(value) if forecast and forecast.throughput else None
 
     def best(self) -> str:
         """Best so far against the baseline; marked when it is an estimate."""

@@ -7,11 +7,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sweeper.metrics import METRICS
-from sweeper.records import LaunchRecord, TrialRecord, TrialState
+from sweeper.records import LaunchRecord, TrialRecord, TrialState, prediction_error_pct
 
 REPEAT_SERIES = "repeat_output_throughput"
 
-_METRIC_NAMES = {*METRICS, *(metric.mlflow_alias for metric in METRICS.values()), REPEAT_SERIES} - {""}
+PREDICTED = "predicted_"
+PREDICTION_ERROR = "prediction_error_pct"
+_PREDICTED_NAMES = {
+    f"{PREDICTED}{name}"
+    for name in (
+        *("accept_length", "step_ms", "p_start", "gain_pct"),
+        *(f"{m.name}{end}" for m in METRICS.values() if m.objective for end in ("", "_low", "_high")),
+    )
+}
+
+_METRIC_NAMES = {
+    *METRICS,
+    *(metric.mlflow_alias for metric in METRICS.values()),
+    *_PREDICTED_NAMES,
+    REPEAT_SERIES,
+    PREDICTION_ERROR,
+} - {""}
 
 
 @dataclass(frozen=True)
@@ -48,7 +64,22 @@ def run_points(trial: TrialRecord, baseline: TrialRecord | None, objective: str)
     ]
     speedup = _speedup(means.get(objective), at_ms, baseline, objective)
     further = _further(trial, at_ms) if trial.state is TrialState.COMPLETE else []
-    return (*points, *alias, *speedup, *further, *_repeats(trial))
+    return (*points, *alias, *speedup, *further, *_predicted(trial, objective), *_repeats(trial))
+
+
+def _predicted(trial: TrialRecord, objective: str) -> list[Point]:
+    """What the search expected of the trial, dated by its first launch: that does not change any more."""
+    forecast, at_ms = trial.forecast, milliseconds(trial.launches[0].ended_at)
+    if forecast is None:
+        return []
+    found: dict[str, float | None] = {"p_start": forecast.p_start, "gain_pct": forecast.gain_pct}
+    if (span := forecast.throughput) is not None:
+        found |= {objective: span.mean, f"{objective}_low": span.low, f"{objective}_high": span.high}
+    for name, known in (("accept_length", forecast.accept_length), ("step_ms", forecast.step_ms)):
+        found[name] = known.mean if known else None
+    points = [Point(f"{PREDICTED}{name}", round(v, 4), at_ms) for name, v in found.items() if v is not None]
+    error = prediction_error_pct(trial, objective)
+    return points if error is None else [*points, Point(PREDICTION_ERROR, round(error, 2), at_ms)]
 
 
 def _further(trial: TrialRecord, at_ms: int) -> list[Point]:

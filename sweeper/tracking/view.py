@@ -27,6 +27,7 @@ TAG_WHY = "specsweep.why"
 TAG_ESTIMATED = "specsweep.estimated"
 TAG_DOUBTS = "specsweep.doubts"
 TAG_LOSSY = "specsweep.lossy"
+TAG_CHOSEN = "specsweep.chosen_because"
 TAG_NOTE = "mlflow.note.content"
 FAILURE_TAGS = (TAG_FAILURE, TAG_WHY, TAG_NOTE)
 
@@ -122,6 +123,7 @@ def run_tags(owner: Mapping[str, str], trial: TrialRecord) -> dict[str, str]:
         TAG_ESTIMATED: _joined(launch.estimated for launch in trial.measured),
         TAG_DOUBTS: _joined(text for launch in trial.measured for text in _doubts(launch)),
         TAG_LOSSY: secrets.hide(_joined(text for launch in trial.launches for text in launch.lossy)),
+        TAG_CHOSEN: trial.forecast.reason if trial.forecast else "",
         "mlflow.source.name": "specsweep",
         "mlflow.loggedArtifacts": TABLE_TAG if has_table(trial) else "",
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 import optuna
 
 from sweeper.errors import FailureKind
+from sweeper.forecasts import Forecast
 from sweeper.records import (
     Failure,
     LaunchRecord,
@@ -19,6 +20,8 @@ from sweeper.records import (
     TrialRecord,
     TrialState,
 )
+from sweeper.samplers import physics
+from sweeper.samplers.physics.forecast import FORECAST_ATTR, Estimate, to_json
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.storage import StudyStore
 
@@ -182,6 +185,9 @@ def fill(
         written.set_user_attr("requested", record.requested.model_dump())
         written.set_user_attr("canonical", record.canonical.model_dump())
         written.set_user_attr("key", record.key)
+        if record.forecast is not None:
+            attr = to_json(_foretold(record.forecast))
+            store.optuna._storage.set_trial_system_attr(frozen._trial_id, FORECAST_ATTR, attr)
         first = [launch for launch in record.launches if launch.purpose is not Purpose.CONFIRM]
         _save(store, first)
         if record.state is not TrialState.RUNNING:
@@ -189,6 +195,14 @@ def fill(
             store.optuna.tell(record.number, value, state=_STATES[record.state])
         _save(store, [launch for launch in record.launches if launch not in first])
     return store
+
+
+def _foretold(forecast: Forecast) -> physics.Forecast:
+    """As the sampler writes it down."""
+    spans = (forecast.throughput, forecast.accept_length, forecast.step_ms)
+    throughput, accept, step = (None if s is None else Estimate(s.mean, s.low, s.high) for s in spans)
+    gain = None if forecast.gain_pct is None else forecast.gain_pct / 100
+    return physics.Forecast(throughput, accept, step, forecast.p_start, gain, forecast.reason)
 
 
 def _save(store: StudyStore, launches: Sequence[LaunchRecord]) -> None:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from sweeper.deciding.plan import Progress, progress
 from sweeper.errors import FailureKind
+from sweeper.forecasts import Forecast, Span
 from sweeper.live import PlainView, RichView
 from sweeper.records import Proposal, Purpose, RequestResult, TrialRecord, TrialState, WorkloadResult
 from sweeper.spec import BudgetSpec, ServerConfig
@@ -185,3 +186,40 @@ def test_a_best_that_is_an_estimate_is_marked() -> None:
     view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
     view.sweep_started("night", state(trials), ServerConfig())
     assert "trial 1: ≈ 60.0 tok/s (≈ 1.20 x), baseline 50.0 tok/s" in shown(view)
+
+
+FORETOLD = Forecast(
+    throughput=Span(mean=58.0, low=55.0, high=61.0),
+    accept_length=Span(mean=3.2, low=3.0, high=3.4),
+    p_start=0.97,
+    gain_pct=1.5,
+    reason="largest expected gain",
+)
+WORDS = "predicted 58.0 tok/s (55.0-61.0), accept_len 3.20; starts: 97 %; largest expected gain"
+LEFT = "no untested configuration is expected to bring more than 1.50 %"
+
+
+def test_what_is_expected_is_said_before_and_how_right_it_was_after() -> None:
+    out = io.StringIO()
+    view = PlainView(console(out, 400), FakeClock(), OBJECTIVE)
+    view.launch_started(proposal(1).model_copy(update={"forecast": FORETOLD}), state(TRIALS[:1]))
+    view.launch_ended(launch(60, trial=1), state(TRIALS[:2]))
+    assert f"trial 1: {WORDS}; {LEFT}" in out.getvalue()
+    assert "1.20 x baseline, 3.4 % above the prediction" in out.getvalue()
+
+
+def test_the_screen_says_why_and_what_is_left_to_gain() -> None:
+    view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
+    view.launch_started(proposal(1).model_copy(update={"forecast": FORETOLD}), state(TRIALS[:1]))
+    text = " ".join(shown(view, 200).split())
+    assert f"why {WORDS}" in text
+    assert f"left {LEFT}" in text
+
+
+def test_an_estimate_is_not_held_against_the_prediction() -> None:
+    out = io.StringIO()
+    view = PlainView(console(out, 400), FakeClock(), OBJECTIVE)
+    view.launch_started(proposal(1).model_copy(update={"forecast": FORETOLD}), state(TRIALS[:1]))
+    early = launch(30, trial=1).model_copy(update={"estimated": "stopped after 1 of 5 prompts"})
+    view.launch_ended(early, state(TRIALS[:2]))
+    assert "the prediction" not in out.getvalue()

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweeper.forecasts import Forecast, Span
 from sweeper.metrics import METRICS
 from sweeper.records import TrialRecord, TrialState, WorkloadResult
 from sweeper.secrets import Secrets
@@ -225,3 +226,33 @@ def test_a_run_with_another_parameter_or_a_score_too_many_contradicts() -> None:
     more = view(trial(1, spec_config(1), launches=(launch(1, spec_config(1), others=busy),)))
     assert more.contradicts({}, {"busy.ttft_ms": 1.0})
     assert not more.contradicts({}, {"busy.output_throughput": 2.0, "my_eval.score": 1.0})
+
+
+def test_what_was_predicted_stands_beside_what_was_measured() -> None:
+    forecast = Forecast(
+        throughput=Span(mean=50.0, low=45.0, high=55.0),
+        accept_length=Span(mean=2.5, low=2.0, high=3.0),
+        p_start=0.9,
+        gain_pct=0.3,
+        reason="largest expected gain",
+    )
+    foretold = trial(1, config({"threads": 4})).model_copy(update={"forecast": forecast})
+    value = metrics_of(foretold)["output_throughput"]
+    found = {name: v for name, v in metrics_of(foretold).items() if name.startswith("predict")}
+    assert found == {
+        "predicted_output_throughput": 50.0,
+        "predicted_output_throughput_low": 45.0,
+        "predicted_output_throughput_high": 55.0,
+        "predicted_accept_length": 2.5,
+        "predicted_p_start": 0.9,
+        "predicted_gain_pct": 0.3,
+        "prediction_error_pct": round(100 * (value / 50 - 1), 2),
+    }
+    assert run_tags(OWNER, foretold)["specsweep.chosen_because"] == "largest expected gain"
+    assert not any(name.startswith("predict") for name in metrics_of(trial(1, config({"threads": 4}))))
+
+
+def test_a_prediction_that_is_not_this_trials_makes_a_run_that_is_not_its_view() -> None:
+    shown = view(trial(1, config({"threads": 4})))
+    assert shown.contradicts({}, {"predicted_output_throughput": 1.0})
+    assert not shown.contradicts({}, {"predicted_by_me": 1.0})
