@@ -60,9 +60,11 @@ def stop_leftovers(rig: Rig) -> None:
 
 
 def after_launch(rig: Rig, study: Study, record: LaunchRecord) -> Rig:
-    """Clean a dirty host of what is ours before the next try, and learn how long a start takes."""
+    """Clean a dirty host before the next try, say when the search is over, learn how long a start takes."""
     if record.failure is not None and record.failure.kind in (FailureKind.HOST_DIRTY, FailureKind.HOST_LOST):
         stop_leftovers(rig)
+    if record.purpose is Purpose.SEARCH and (why := study.search_is_over(rig.spec.budget)):
+        rig.view.notice(why)
     return replace(rig, start_limit_s=start_limit_s(study.trials(), rig.spec.limits.start_s))
 
 

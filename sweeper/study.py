@@ -26,9 +26,10 @@ from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint, require_same, with_new_facts
 from sweeper.policy import POLICY
 from sweeper.records import LaunchRecord, Proposal, Purpose, Reference, TrialRecord, TrialState
-from sweeper.samplers.choice import Listed, SamplerSettings, make_factory
+from sweeper.samplers.choice import PHYSICS, Listed, SamplerSettings, make_factory
 from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted
 from sweeper.samplers.encoding import suggest
+from sweeper.samplers.physics import is_enough
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.storage import StudyStore
 
@@ -92,6 +93,13 @@ class Study:
             return ""
         said = [f"{name} with seed {seed}" for name, seed in (last, now)]
         return f"the search was {said[0]} and is now {said[1]}; what has been measured stays and counts"
+
+    def search_is_over(self, budget: BudgetSpec) -> str:
+        """Why the search ended before its budget was spent, in words; empty while it goes on."""
+        if self._running() or not self._enough(budget):
+            return ""
+        told = next(t.forecast for t in reversed(self.trials()) if t.forecast is not None)
+        return f"the search ends: {told.remaining_text}, three trials running (budget.least_gain_pct)"
 
     def never_legal(self) -> list[str]:
         """Values of the space that no legal configuration has, one line each."""
@@ -158,7 +166,7 @@ class Study:
     def progress(self, budget: BudgetSpec) -> Progress:
         """Where the sweep stands."""
         trials = self.trials()
-        return progress(trials, budget, self.objective, self._anything_left(trials), self._gate)
+        return progress(trials, budget, self.objective, self._anything_left(trials, budget), self._gate)
 
     def verdict(self, simplicity: Simplicity) -> Verdict:
         """The verdict on what has been measured so far; kept in the study, and drawn anew only when that grows."""
@@ -175,12 +183,22 @@ class Study:
     def _next_step(self, budget: BudgetSpec) -> Step | None:
         trials = self.trials()
         self._tried = frozenset(trial.key for trial in trials if trial.key)
-        return next_step(trials, budget, self.objective, self._anything_left(trials), self._gate)
+        return next_step(trials, budget, self.objective, self._anything_left(trials, budget), self._gate)
 
-    def _anything_left(self, trials: tuple[TrialRecord, ...]) -> bool:
-        return self.store.fact(_EXHAUSTED) != len(trials) and self._candidates.anything_left(
-            {trial.key for trial in trials}
-        )
+    def _anything_left(self, trials: tuple[TrialRecord, ...], budget: BudgetSpec) -> bool:
+        """Whether the search goes on: something is untried, and worth a restart."""
+        if self.store.fact(_EXHAUSTED) == len(trials) or self._enough(budget):
+            return False
+        return self._candidates.anything_left({trial.key for trial in trials})
+
+    def _enough(self, budget: BudgetSpec) -> bool:
+        """Whether too little is expected of all that is untested. What a person enqueued is measured anyway."""
+        if not budget.least_gain_pct or self._settings.name != PHYSICS or self._has_waiting():
+            return False
+        return is_enough(self.store.optuna, budget.least_gain_pct / 100)
+
+    def _has_waiting(self) -> bool:
+        return bool(self.store.optuna.get_trials(deepcopy=False, states=(OptunaState.WAITING,)))
 
     def _running(self) -> list[TrialRecord]:
         return [trial for trial in self.trials() if trial.state is TrialState.RUNNING]

@@ -21,6 +21,8 @@ from sweeper.samplers.in_order import InOrderSampler
 Factory = Callable[[int], BaseSampler]
 """Makes a sampler from a seed."""
 
+PHYSICS = "physics"
+
 LISTED_ONLY = frozenset({"grid", "brute_force"})
 """These take configurations off a list, so the space must be one that can be listed."""
 
@@ -81,7 +83,7 @@ def make_factory(settings: SamplerSettings, listed: Listed) -> Factory:
         "brute_force": lambda seed: _quietly(lambda: _BruteForce(seed=seed)),
     }
     if settings.physics is not None:
-        factories["physics"] = settings.physics
+        factories[PHYSICS] = settings.physics
     return factories[settings.name]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.errors import FailureKind
-from sweeper.records import LaunchRecord, Proposal
+from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.samplers.physics import Observation
 from sweeper.space import grid
 from sweeper.spec import BudgetSpec, Choice, FlagValue, Parameter, SpaceSpec
@@ -131,3 +131,34 @@ def test_the_canonical_form_says_what_is_one_and_what_is_illegal() -> None:
 def _failed(proposal: Proposal, kind: FailureKind) -> LaunchRecord:
     made = launch(None, trial=proposal.trial_number, number=proposal.launch_number, failure=kind)
     return made.model_copy(update={"requested": proposal.requested, "canonical": proposal.canonical})
+
+
+def test_the_search_ends_when_little_is_left_and_a_person_may_go_on(tmp_path: Path) -> None:
+    budget = BudgetSpec(trials=40, finalists=1, confirm_launches=2, least_gain_pct=1.0)
+    study = open_study(tmp_path)
+    searched = 0
+    while (proposal := study.ask(budget)) is not None and proposal.purpose is not Purpose.CONFIRM:
+        assert study.search_is_over(budget) == ""
+        study.tell(proposal, study.save(measured(proposal), {}))
+        searched += 1
+    assert proposal is not None
+    assert 8 < searched < 40
+    why = study.search_is_over(budget)
+    assert why.startswith("the search ends: no untested configuration is expected to bring more than 0.")
+    assert study.progress(budget).trials_total == searched
+    study.store.optuna.enqueue_trial({"speculative_num_steps": 8})
+    assert study.search_is_over(budget) == ""
+    never = budget.model_copy(update={"least_gain_pct": 0.0})
+    going_on = study.ask(never)
+    assert going_on is not None
+    assert going_on.purpose is Purpose.SEARCH
+
+
+def test_another_sampler_does_not_end_for_what_the_physics_foretold(tmp_path: Path) -> None:
+    budget = BudgetSpec(trials=40, finalists=1, confirm_launches=0, least_gain_pct=100.0)
+    study = open_study(tmp_path)
+    run(study, budget)
+    assert len(study.trials()) < 20
+    other = open_study(tmp_path, sampler="random")
+    assert other.search_is_over(budget) == ""
+    assert other.ask(budget) is not None
