@@ -1,4 +1,4 @@
-"""The command line: `specsweep run`, `specsweep report`, `specsweep ui`."""
+"""The command line: `specsweep run`, `specsweep report`, `specsweep predict`, `specsweep ui`."""
 
 from __future__ import annotations
 
@@ -53,6 +53,25 @@ Write a report from the study alone, also while the sweep runs. It needs no serv
   specsweep report study.dir=/data/sweeps --output - print it instead of writing a file
 """
 
+PREDICT_HELP = """\
+Ask a study what a configuration would do that was perhaps never measured. It needs no server.
+
+Values are given by the names of flags, or by what only one of these names ends with (num_steps, topk,
+draft_tokens). All others are those of the best trial that they go with. Numbers of steps, branches and draft
+tokens may lie beyond the space; the rules of the engine still hold. The model is that of the sampler `physics`; it
+learns from a study whichever sampler that had.
+
+  specsweep predict preset=sglang_any num_steps=5 topk=4 draft_tokens=16
+                                                    accept_len, step time and throughput, each with its interval
+  specsweep predict study.name=night num_steps=7    of another study, the rest as in its best trial
+  specsweep predict study.name=night disable_cuda_graph=true env.NCCL_PROTO=LL
+                                                    flags and variables of the server
+  specsweep predict study.name=night algorithm=none the baseline, under other flags if you name some
+
+The last lines say how good a drafter would have to be: the accept_len at which the configuration equals the
+baseline, and the best trial.
+"""
+
 UI_HELP = """\
 Open MLflow's web page on the sweep's database: runs side by side, charts, logs of every server.
 
@@ -96,6 +115,13 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     return commands.report(arguments.overrides, arguments.config_dir, arguments.output)
 
 
+def predict(arguments: argparse.Namespace) -> ExitCode:
+    """`specsweep predict`."""
+    from sweeper import commands
+
+    return commands.predict(arguments.overrides, arguments.config_dir)
+
+
 def ui(arguments: argparse.Namespace) -> ExitCode:
     """`specsweep ui`."""
     from sweeper import commands
@@ -124,7 +150,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, function, text in (("run", run, RUN_HELP), ("report", report, REPORT_HELP), ("ui", ui, UI_HELP)):
+    for name, (function, text) in {
+        "run": (run, RUN_HELP),
+        "report": (report, REPORT_HELP),
+        "predict": (predict, PREDICT_HELP),
+        "ui": (ui, UI_HELP),
+    }.items():
         summary, _, body = text.partition("\n")
         sub = commands.add_parser(
             name,
@@ -134,7 +165,9 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         sub.set_defaults(command=function)
-        sub.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="GROUP=OPTION or path.to.value=VALUE")
+        asked = "; about the server: NAME=VALUE" if name == "predict" else ""
+        words = f"GROUP=OPTION or path.to.value=VALUE{asked}"
+        sub.add_argument("overrides", nargs="*", metavar="OVERRIDE", help=words)
         sub.add_argument(
             "--config-dir", type=Path, metavar="DIR", help="a folder of your own groups, searched first"
         )

@@ -18,13 +18,10 @@ from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from launchers.ssh import SshShell, SshTarget
 from sweeper import config, tracking
-from sweeper.candidates import Candidates
-from sweeper.deciding.lossless import Gate
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.facts import read_host_facts
-from sweeper.fingerprint import fingerprint
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
@@ -33,14 +30,13 @@ from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
-from sweeper.samplers.choice import SamplerSettings
-from sweeper.searching import search_of
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, StudyPlace, SweepSpec
-from sweeper.speculation import Physics
 from sweeper.storage import StudyStore
 from sweeper.streams import lenient
-from sweeper.study import Ranking, Study
+from sweeper.study_setup import open_study
+from sweeper.what_if import ask
+from sweeper.what_if import words as answer_lines
 
 _MAX_SAMPLES = 300
 
@@ -56,8 +52,7 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
             console.print(f"stopped server {server_id}, which an earlier process had left", highlight=False)
         facts = read_host_facts(spec, engine, launcher)
         with _hold_study(spec), _view(console, spec, plain=plain) as view:
-            study = open_study(spec, engine, facts)
-            study.require_same(fingerprint(spec, facts))
+            study, told = open_study(spec, engine, facts)
             before = study.progress(spec.budget)
             interrupts.say = view.notice
             loads = rendered_loads(spec, engine, launcher, facts)
@@ -65,8 +60,7 @@ def run(overrides: Sequence[str], config_dir: Path | None, *, plain: bool) -> Ex
                 loads = tuple(map(once_each, loads))
                 view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-            changed = filter(None, [search_of(spec, engine).text, study.searched_otherwise()])
-            for note in (*changed, *notes_on(spec, engine, facts), *arrival_notes(spec), *study.never_legal()):
+            for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec)):
                 view.notice(note)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
@@ -97,6 +91,41 @@ def report(overrides: Sequence[str], config_dir: Path | None, output: str | None
     target = Path(output) if output else Path(place.study.dir) / f"{place.study.name}-report.md"
     sys.stdout.write(f"{write(store, simplicity, target)}\n")
     return ExitCode.OK
+
+
+def predict(words: Sequence[str], config_dir: Path | None) -> ExitCode:
+    """Print what a configuration of a study would do. Raises ConfigError."""
+    settings, asked = split_question(words)
+    place = config.load_place(settings, config_dir)
+    store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+    kept, answer = ask(store, asked)
+    baseline = engine_for(kept.engine).baseline(kept.base, kept.facts)
+    sys.stdout.write("\n".join(answer_lines(kept, answer, baseline)) + "\n")
+    return ExitCode.OK
+
+
+def split_question(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Which words are settings (of a group, or dotted), and the values that are asked about by name.
+
+    Raises ConfigError for a word that is neither.
+    """
+    settings: list[str] = []
+    asked: dict[str, str] = {}
+    mistakes: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        group = name.split("/")[0].split(".")[0].lstrip("+~")
+        if group in config.GROUPS or ("." in name and group != "env"):
+            settings.append(word)
+        elif not equals or not value:
+            mistakes.append(f"{word}: write NAME=VALUE, as in num_steps=5")
+        elif name in asked:
+            mistakes.append(f"{word}: {name} has two values")
+        else:
+            asked[name] = value
+    if mistakes:
+        raise ConfigError(mistakes)
+    return settings, asked
 
 
 def ui(overrides: Sequence[str], config_dir: Path | None, host: str, port: int) -> ExitCode:
@@ -178,25 +207,6 @@ def _settings(host: HostSpec, name: str) -> HostSettings:
         gpu_idle_mib=host.gpu_idle_mib,
         gpu_wait_s=host.gpu_wait_s,
     )
-
-
-def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> Study:
-    """The study of a sweep, made if it does not exist yet. Raises ConfigError."""
-    store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=True)
-    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
-    candidates = Candidates(
-        spec.space,
-        base,
-        lambda config: engine.canonical(config, facts),
-        lambda config: engine.violations(config, facts),
-    )
-    candidates.require_any(engine.is_speculative)
-    gate = Gate(allow_lossy=spec.verdict.allow_lossy, greedy=any(w.temperature == 0 for w in spec.workloads))
-    baseline, roles = engine.baseline(base, facts), engine.speculation()
-    name = search_of(spec, engine).sampler
-    physics = Physics(candidates, roles, baseline).sampler if roles and name == "physics" else None
-    sampler = SamplerSettings(name, spec.study.seed, spec.study.startup_trials, physics)
-    return Study(store, candidates, baseline, sampler, Ranking(spec.objective_metric, gate))
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sweeper.candidates import ENUMERABLE
 from sweeper.engines.base import Engine, Speculation
-from sweeper.samplers.choice import LISTED_ONLY, gp_is_missing
+from sweeper.samplers.choice import LISTED_ONLY, PHYSICS, gp_is_missing
 from sweeper.space import domain_values, num_combinations
 from sweeper.spec import FlagValue, ServerConfig, SweepSpec
 
@@ -59,7 +59,19 @@ def sampler_mistakes(spec: SweepSpec, engine: Engine) -> list[str]:
             reason = f"would list {count:,} combinations, more than {ENUMERABLE:,}; a smaller space, or tpe"
     elif asked == "physics" and (why := unknown_to_physics(spec, engine)):
         reason = f"does not know this sweep: {why}; auto or tpe"
-    return [f"study.sampler: {asked!r} {reason}"] if reason else []
+    lines = [f"study.sampler: {asked!r} {reason}"] if reason else []
+    return [*lines, *_warm_start_mistakes(spec, engine)]
+
+
+def _warm_start_mistakes(spec: SweepSpec, engine: Engine) -> list[str]:
+    names, search = spec.study.warm_start, search_of(spec, engine)
+    if spec.study.name in names:
+        return [f"study.warm_start: {spec.study.name!r} is this study itself"]
+    if names and search.sampler != PHYSICS:
+        return [
+            f"study.warm_start: only physics learns from others, and this is {search.sampler} ({search.words})"
+        ]
+    return []
 
 
 def unknown_to_physics(spec: SweepSpec, engine: Engine) -> str:

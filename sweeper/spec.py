@@ -139,7 +139,10 @@ SamplerName = Literal["auto", "physics", "tpe", "gp", "random", "grid", "brute_f
 
 
 class StudySpec(Frozen):
-    """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise."""
+    """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise.
+
+    `warm_start`: other studies in the same storage, measured on the same host, that the search learns from.
+    """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
     dir: str = Field(min_length=1)
@@ -147,6 +150,7 @@ class StudySpec(Frozen):
     sampler: SamplerName = "auto"
     seed: int = Field(ge=0, le=MAX_SEED)
     startup_trials: int = Field(ge=0, le=MAX_TRIALS)
+    warm_start: Annotated[tuple[str, ...], AfterValidator(once)] = ()
 
 
 class BudgetSpec(Frozen):
@@ -156,6 +160,9 @@ class BudgetSpec(Frozen):
     Of what the search found, those that the noise of a launch cannot tell from the best, `shortlist` at most, are
     launched again, ever fewer, until `finalists` are left. These and the baseline are then launched in turn until
     the verdict is clear, or each has `confirm_launches` fresh launches; 0 leaves the confirmation away.
+
+    The search ends early when no untested configuration is expected to bring more than `least_gain_pct` over the
+    best so far, three trials running; 0: never. Only a search that foretells gains (physics) can end so.
     """
 
     trials: int = Field(gt=0, le=MAX_TRIALS)
@@ -163,6 +170,7 @@ class BudgetSpec(Frozen):
     shortlist: int = Field(default=0, ge=0, le=MAX_TRIALS)
     finalists: int = Field(ge=1, le=MAX_TRIALS)
     confirm_launches: int = Field(ge=0, le=MAX_TRIALS)
+    least_gain_pct: float = Field(default=0.0, ge=0, le=100)
 
 
 class VerdictSpec(Frozen):

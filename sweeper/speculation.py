@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
 
 from sweeper.candidates import Candidates
 from sweeper.engines.base import Speculation
+from sweeper.records import TrialRecord, TrialState
 from sweeper.samplers.encoding import decode, encode, optuna_name
 from sweeper.samplers.physics import Observation, PhysicsSampler, Roles, SearchParameter, SearchSpace, Spelling
 from sweeper.space import active, domain_values
@@ -116,10 +119,32 @@ class Physics:
         config = self.baseline_config if trial.number == 0 else self.config(trial.params)
         if any(value > 0 for value in trial.constraints.values()):
             return Observation(config, failed=True)
-        if trial.state is not TrialState.COMPLETE or trial.value is None:
+        if trial.state is not OptunaState.COMPLETE or trial.value is None:
             return None
-        length, survival = _acceptance(trial.user_attrs)
-        return Observation(config, throughput=trial.value, accept_length=length, survival=survival)
+        return _observed(config, trial.value, _shown(trial.user_attrs))
+
+    def observe_record(self, trial: TrialRecord, objective: str) -> Observation | None:
+        """The same of a trial of another study, whose space may be another: by its configuration."""
+        config = self.config_of(trial.requested)
+        if trial.state is TrialState.INFEASIBLE:
+            return Observation(config, failed=True)
+        value = trial.mean(objective)
+        if trial.state is not TrialState.COMPLETE or value is None:
+            return None
+        return _observed(config, value, [(n.metrics, n.accepted_per_position) for n in trial.measured])
+
+    def config_of(self, server: ServerConfig) -> Config:
+        """A server's configuration in terms of the space; a value that is not listed is kept as it is."""
+        chosen: dict[str, FlagValue] = {}
+        for parameter in self._parameters:
+            value = self._value_of(server, parameter)
+            if value is not None and parameter in active(self._parameters, chosen):
+                chosen[parameter.name] = value
+        return self.named(chosen)
+
+    def named(self, flags: Mapping[str, FlagValue]) -> Config:
+        """The same values by the study's names."""
+        return {optuna_name(self._by_name[name]): value for name, value in flags.items()}
 
     @property
     def _parameters(self) -> tuple[Parameter, ...]:
@@ -135,6 +160,14 @@ class Physics:
 
     def _values(self, name: str) -> tuple[FlagValue, ...]:
         return tuple(domain_values(self._by_name[name].domain) or ()) if name in self._by_name else ()
+
+    def _value_of(self, server: ServerConfig, parameter: Parameter) -> FlagValue | None:
+        """A parameter's value on a server. A flag that is left away has the one that changes nothing."""
+        raw: FlagValue | None = (server.env if parameter.is_env else server.flags).get(parameter.name)
+        if raw is None:
+            return self.baseline_config.get(optuna_name(parameter))
+        listed = domain_values(parameter.domain) or ()
+        return next((v for v in listed if v == raw or (parameter.is_env and str(v) == raw)), raw)
 
     def _params(self, config: Config) -> dict[str, FlagValue]:
         named = self._by_optuna_name
@@ -186,19 +219,27 @@ def _parameter(parameter: Parameter, named: Mapping[str, Parameter]) -> SearchPa
     )
 
 
-def _acceptance(attrs: Mapping[str, Any]) -> tuple[float | None, tuple[float, ...] | None]:
-    """Tokens kept per verify step, and the shares of steps that accepted at least 1, 2, ... drafts.
+Shown = tuple[Mapping[str, float], Sequence[int]]
+"""Of one measured launch: its metrics, and how many drafts were accepted at each position."""
 
-    Over all measured launches of the trial; None where no launch says so.
-    """
+
+def _shown(attrs: Mapping[str, Any]) -> list[Shown]:
+    """The measured launches in a trial's attributes (storage.py writes them)."""
     records = [value["record"] for name, value in attrs.items() if name.startswith(_LAUNCH)]
-    measured = [record for record in records if record.get("failure") is None]
-    lengths = [r["metrics"]["accept_length"] for r in measured if "accept_length" in r["metrics"]]
-    counted = [r for r in measured if r["accepted_per_position"] and r["metrics"].get("num_verify_steps")]
-    steps = sum(r["metrics"]["num_verify_steps"] for r in counted)
-    deepest = max((len(r["accepted_per_position"]) for r in counted), default=0)
-    shares = tuple(
-        sum(r["accepted_per_position"][n] for r in counted if n < len(r["accepted_per_position"])) / steps
-        for n in range(deepest)
+    return [(r["metrics"], r["accepted_per_position"]) for r in records if r.get("failure") is None]
+
+
+def _observed(config: Config, throughput: float, launches: Sequence[Shown]) -> Observation:
+    """An observation of these launches, the verify steps of all of them pooled."""
+    lengths = [metrics["accept_length"] for metrics, _ in launches if "accept_length" in metrics]
+    counted = [
+        (metrics["num_verify_steps"], n) for metrics, n in launches if n and metrics.get("num_verify_steps")
+    ]
+    steps = sum(count for count, _ in counted)
+    accepted = zip_longest(*(positions for _, positions in counted), fillvalue=0)
+    return Observation(
+        config,
+        throughput=throughput,
+        accept_length=sum(lengths) / len(lengths) if lengths else None,
+        survival=tuple(sum(numbers) / steps for numbers in accepted) or None,
     )
-    return sum(lengths) / len(lengths) if lengths else None, shares or None

@@ -13,7 +13,7 @@ from sweeper.config.mistakes import one_line, shown, valid_names
 GROUPS = ("engine", "host", "model", "space", "workload", "study", "study/sampler", "tracking", "preset")
 """The groups of `conf/`: `GROUP=OPTION` chooses a file."""
 
-_LISTS = re.compile(r"engine\.command|model\.prepare|(more_)?workloads?(\.[^.]+)?\.prompts")
+_LISTS = re.compile(r"engine\.command|model\.prepare|study\.warm_start|(more_)?workloads?(\.[^.]+)?\.prompts")
 _SWEEPS = ("choice", "range", "interval", "tag")
 _HYDRA_FUNCTIONS = frozenset({*_SWEEPS, "bool", "float", "glob", "int", "shuffle", "sort", "str"})
 _SEARCHED = re.compile(r"space\.(env\.)?(?!(env|when)$)[^.]+")

@@ -1,0 +1,72 @@
+"""What a study keeps of how it was searched, so that it can be asked without its host or its configuration."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import ValidationError
+
+from sweeper.candidates import Candidates
+from sweeper.engines.base import Engine, HostFacts
+from sweeper.engines.registry import engine_for
+from sweeper.errors import ConfigError
+from sweeper.frozen import Frozen
+from sweeper.spec import ServerConfig, SpaceSpec
+from sweeper.speculation import Physics
+from sweeper.storage import StudyStore
+
+_FACT = "searched"
+
+
+class KeptSearch(Frozen):
+    """A search as it was set up. `unknown`: why the physics cannot say anything about it; else empty.
+
+    `base`: flags and environment that every launch got. `objective`: the metric that holds it.
+    """
+
+    engine: str
+    objective: str
+    space: SpaceSpec
+    base: ServerConfig
+    facts: HostFacts
+    unknown: str = ""
+
+    def keep(self, store: StudyStore) -> None:
+        """Write it down in the study."""
+        store.set_fact(_FACT, self.model_dump(mode="json"))
+
+    @classmethod
+    def of(cls, store: StudyStore) -> KeptSearch:
+        """What a study keeps. Raises ConfigError when it keeps nothing, or nothing that this version reads."""
+        stored = store.fact(_FACT)
+        if stored is None:
+            raise ConfigError(
+                [f"study.name: {store.name!r} does not say how it was searched; `specsweep run` writes it down"]
+            )
+        try:
+            return cls.model_validate_json(json.dumps(stored))
+        except ValidationError as error:
+            raise ConfigError([f"study.name: {store.name!r} was searched by another version: {error}"]) from None
+
+    def candidates(self) -> Candidates:
+        """The space under its engine's rules."""
+        engine = engine_for(self.engine)
+        return candidates_of(self.space, self.base, engine, self.facts)
+
+    def physics(self) -> Physics | None:
+        """The search as the physics sees it; None where it does not know the space."""
+        engine = engine_for(self.engine)
+        roles = engine.speculation()
+        if self.unknown or roles is None:
+            return None
+        return Physics(self.candidates(), roles, engine.baseline(self.base, self.facts))
+
+
+def candidates_of(space: SpaceSpec, base: ServerConfig, engine: Engine, facts: HostFacts) -> Candidates:
+    """A space under an engine's rules on a host."""
+    return Candidates(
+        space,
+        base,
+        lambda config: engine.canonical(config, facts),
+        lambda config: engine.violations(config, facts),
+    )

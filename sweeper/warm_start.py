@@ -1,0 +1,71 @@
+"""What earlier studies on the same host say to a new one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from sweeper.errors import ConfigError
+from sweeper.fingerprint import FACTS, Fingerprint
+from sweeper.samplers.physics import Observation
+from sweeper.spec import StudySpec
+from sweeper.speculation import Physics
+from sweeper.storage import StudyStore
+
+_LOAD = ("workload.concurrency", "workload.request_rate", "workload.temperature")
+_MUST_AGREE = ("engine.", "host.", "model.", "objective", *_LOAD)
+"""Beginnings of what step times, acceptance and the value itself depend on. The prompts may be others."""
+
+_SET = re.compile(r"(engine|space)\.(flags\.|env\.)?(.+)")
+
+
+def earlier_observations(
+    spec: StudySpec, physics: Physics, current: Fingerprint, objective: str
+) -> tuple[tuple[Observation, ...], list[str]]:
+    """The observations of the studies in `study.warm_start`, and a line for each of them.
+
+    Raises ConfigError that names, for each study that cannot be used, what is missing or what differs.
+    """
+    mistakes: list[str] = []
+    notes: list[str] = []
+    found: list[Observation] = []
+    for name in spec.warm_start:
+        store = StudyStore.open(spec.storage, name, spec.dir, create=False)
+        if lines := differences(store.fact("fingerprint") or {}, current):
+            mistakes += [f"study.warm_start: {name!r} cannot be used: {line}" for line in lines]
+            continue
+        seen = [physics.observe_record(trial, objective) for trial in store.trials()]
+        usable = [observation for observation in seen if observation is not None]
+        notes.append(f"warm start: {len(usable)} configurations that {name} has tried")
+        found += usable
+    if mistakes:
+        raise ConfigError(mistakes)
+    return tuple(found), notes
+
+
+def differences(theirs: Fingerprint, ours: Fingerprint) -> list[str]:
+    """What forbids to learn from another study, one line each.
+
+    What is read from the host is compared where both know it. A flag that either study searches differs by nature.
+    """
+    searched = _searched(theirs) | _searched(ours)
+    return [
+        f"{path} was {theirs.get(path, '(absent)')} there and is {ours.get(path, '(absent)')} here"
+        for path in sorted({*theirs, *ours})
+        if path.startswith(_MUST_AGREE)
+        and theirs.get(path) != ours.get(path)
+        and not _is_incomparable(path, theirs, ours, searched)
+    ]
+
+
+def _is_incomparable(path: str, theirs: Fingerprint, ours: Fingerprint, searched: Collection[str]) -> bool:
+    if path.startswith((*FACTS, "host.files.")):
+        return path not in theirs or path not in ours
+    found = _SET.fullmatch(path)
+    return found is not None and found[1] == "engine" and bool(found[2]) and found[3] in searched
+
+
+def _searched(fingerprint: Mapping[str, str]) -> set[str]:
+    """The names of the flags and variables that a study searches."""
+    found: Sequence[re.Match[str] | None] = [_SET.fullmatch(path) for path in fingerprint]
+    return {match[3] for match in found if match is not None and match[1] == "space"}

@@ -1,0 +1,166 @@
+"""Asks a study what a configuration would do that was perhaps never measured. Reads the study, changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sweeper.errors import ConfigError
+from sweeper.kept_search import KeptSearch
+from sweeper.metrics import METRICS, Metric
+from sweeper.naming import difference_text
+from sweeper.records import TrialRecord, TrialState
+from sweeper.samplers.encoding import optuna_name
+from sweeper.samplers.physics import Estimate, Forecast
+from sweeper.samplers.physics.what_if import needed_accept_length, predict
+from sweeper.space import describe, domain_values, walk
+from sweeper.spec import FlagValue, Parameter, ServerConfig
+from sweeper.speculation import Physics
+from sweeper.storage import StudyStore
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a configuration should do. `rest_of`: the trial whose other values it has.
+
+    `measured`: the trial that has this very configuration, if one does. `needed`: the trials that it would have to
+    equal, each with the accept_length at which it does, its step time being as predicted.
+    """
+
+    config: ServerConfig
+    forecast: Forecast
+    rest_of: TrialRecord
+    measured: TrialRecord | None
+    needed: tuple[tuple[TrialRecord, Estimate], ...]
+
+
+def ask(store: StudyStore, asked: Mapping[str, str]) -> tuple[KeptSearch, Answer]:
+    """What a configuration of the study would do. `asked`: values by the names of flags, or by the ends of them
+    (num_steps, topk, draft_tokens); all others are those of the best trial that they go with.
+
+    Raises ConfigError with every mistake, and when the study cannot be asked.
+    """
+    kept = KeptSearch.of(store)
+    physics, trials = kept.physics(), _best_first(store, kept.objective)
+    if physics is None:
+        raise ConfigError([f"study.name: nothing can be foretold of {store.name!r}: {kept.unknown}"])
+    if not any(physics.speculates(physics.config_of(trial.canonical)) for trial in trials):
+        raise ConfigError([f"study.name: {store.name!r} has measured no configuration yet that drafts"])
+    rest_of, flags = _completed(physics, _values(kept.space.parameters, physics, asked), trials)
+    config, canonical = physics.named(flags), _legal(kept, flags)
+    sampler = physics.sampler(seed=0)
+    forecast = predict(sampler, store.optuna, config)
+    rivals = [trial for trial in trials if trial.is_baseline or trial is trials[0]]
+    if forecast.step_time_ms is None or not physics.speculates(config):
+        rivals = []
+    needed = [(t, needed_accept_length(sampler, store.optuna, config, t.mean(kept.objective))) for t in rivals]
+    measured = next((trial for trial in trials if trial.key == canonical.key()), None)
+    return kept, Answer(canonical, forecast, rest_of, measured, tuple(needed))
+
+
+def words(kept: KeptSearch, answer: Answer, baseline: ServerConfig) -> list[str]:
+    """The answer as lines to print: the configuration, a small table, and what would have to be better."""
+    trial = answer.measured
+    lines = [
+        difference_text(answer.config, baseline),
+        f"What was not asked for is as in trial {answer.rest_of.number}.",
+        "",
+        _line("", "predicted", "9 of 10 between", "measured" if trial else ""),
+        *_span_lines(METRICS[kept.objective], answer),
+        _line("starts", f"{100 * answer.forecast.p_start:.0f} %"),
+        "",
+    ]
+    if trial:
+        lines.append(f"Trial {trial.number} is this very configuration; the prediction knows it.")
+    for rival, span in answer.needed:
+        name = "the baseline" if rival.is_baseline else f"trial {rival.number}, the best so far,"
+        needs = f"{span.mean:.2f} ({span.low:.2f} to {span.high:.2f})"
+        lines.append(f"As fast as {name} it would be at an accept_len of {needs}.")
+    return lines
+
+
+def _span_lines(metric: Metric, answer: Answer) -> list[str]:
+    forecast, trial = answer.forecast, answer.measured
+    rows = (
+        (metric.label, metric.unit, metric.digits, forecast.throughput, metric.name),
+        ("accept_len", "tok", 2, forecast.accept_length, "accept_length"),
+        ("step time", "ms", 2, forecast.step_time_ms, ""),
+    )
+    lines = []
+    for label, unit, digits, span, name in rows:
+        seen = trial.mean(name) if trial else None
+        if span is not None:
+            between = f"{span.low:,.{digits}f} and {span.high:,.{digits}f}"
+            shown = "" if seen is None else f"{seen:,.{digits}f}"
+            lines.append(_line(label, f"{span.mean:,.{digits}f} {unit}", between, shown))
+    return lines
+
+
+def _line(label: str, predicted: str, between: str = "", measured: str = "") -> str:
+    return f"{label:<12}{predicted:>14}  {between:>20}  {measured:>10}".rstrip()
+
+
+def _best_first(store: StudyStore, objective: str) -> list[TrialRecord]:
+    """The measured trials."""
+    measured = [t for t in store.trials() if t.state is TrialState.COMPLETE and t.mean(objective) is not None]
+    return sorted(measured, key=lambda trial: -(trial.mean(objective) or 0.0))
+
+
+def _values(parameters: Sequence[Parameter], physics: Physics, asked: Mapping[str, str]) -> dict[str, FlagValue]:
+    """The asked values by the parameters' names. Raises ConfigError with all mistakes."""
+    values: dict[str, FlagValue] = {}
+    mistakes: list[str] = []
+    roles = physics.roles
+    for word, text in asked.items():
+        found = _named(word, parameters)
+        if found is None:
+            names = ", ".join(optuna_name(p) for p in parameters)
+            mistakes.append(f"{word}: is not searched in this study, or stands for several; it searches {names}")
+            continue
+        listed = domain_values(found.domain) or ()
+        value: FlagValue | None = next((v for v in listed if str(v).lower() == text.lower()), None)
+        if value is None and text.isdecimal() and found.name in (roles.num_steps, roles.topk, roles.draft_tokens):
+            value = int(text)  # beyond what was searched: the model goes on
+        if value is None:
+            mistakes.append(f"{word}: {text!r} is no value of {found.name}; it has {describe(found.domain)}")
+        else:
+            values[found.name] = value
+    if mistakes:
+        raise ConfigError(mistakes)
+    return values
+
+
+def _named(word: str, parameters: Sequence[Parameter]) -> Parameter | None:
+    """The parameter that a word stands for: its name, or the end of the only name that ends so."""
+    exact = [p for p in parameters if word in (p.name, optuna_name(p))]
+    ending = exact or [p for p in parameters if p.name.endswith(f"_{word}")]
+    return ending[0] if len(ending) == 1 else None
+
+
+def _completed(
+    physics: Physics, values: Mapping[str, FlagValue], trials: Sequence[TrialRecord]
+) -> tuple[TrialRecord, dict[str, FlagValue]]:
+    """The values, and all others as in the best trial under which these parameters exist. Raises ConfigError."""
+    space = physics.candidates.space
+    for trial in trials:
+        theirs = {**physics.baseline_config, **physics.config_of(trial.requested)}
+
+        def choose(parameter: Parameter, theirs: Mapping[str, FlagValue] = theirs) -> FlagValue:
+            listed = domain_values(parameter.domain) or ()
+            return values.get(parameter.name, theirs.get(optuna_name(parameter), listed[0]))
+
+        flags = walk(space, choose)
+        if values.keys() <= flags.keys():
+            return trial, flags
+    missing = next(p for p in space.parameters if p.name in values and p.name not in flags)
+    when = " and ".join(f"{name} is {' or '.join(map(str, v))}" for name, v in missing.when.items())
+    raise ConfigError([f"{missing.name}: exists only when {when}; ask for that as well"])
+
+
+def _legal(kept: KeptSearch, flags: Mapping[str, FlagValue]) -> ServerConfig:
+    """The canonical configuration. Raises ConfigError with why the engine would refuse it."""
+    candidates = kept.candidates()
+    canonical = candidates.canonical(candidates.requested(flags))
+    if reasons := candidates.violations(canonical):
+        raise ConfigError([f"{kept.engine} would not run this: {reason}" for reason in reasons])
+    return canonical

@@ -1,0 +1,129 @@
+"""Questions to a study: what would this configuration do, and how good would its drafter have to be?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sweeper.__main__ import main
+from sweeper.commands import split_question
+from sweeper.errors import ConfigError, ExitCode
+from sweeper.kept_search import KeptSearch
+from sweeper.spec import ServerConfig
+from sweeper.storage import StudyStore
+from sweeper.what_if import ask
+from tests.core.drafting import BASE, FACTS, SPACE, open_study, run, shown
+
+pytestmark = pytest.mark.study
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished study, `night`, that keeps how it was searched."""
+    folder = tmp_path_factory.mktemp("what_if")
+    study = open_study(folder)
+    run(study)
+    kept(study.store)
+    return folder
+
+
+def kept(store: StudyStore, unknown: str = "") -> None:
+    KeptSearch(
+        engine="sglang", objective="output_throughput", space=SPACE, base=BASE, facts=FACTS, unknown=unknown
+    ).keep(store)
+
+
+@pytest.fixture
+def store(folder: Path) -> StudyStore:
+    return StudyStore.open(f"sqlite:///{folder}/optuna.db", "night", str(folder), create=False)
+
+
+def expected(**flags: str | int | bool) -> dict[str, float]:
+    return shown(ServerConfig(flags={"speculative_algorithm": "EAGLE3", **flags}))
+
+
+def mistakes(store: StudyStore, **asked: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        ask(store, asked)
+    return caught.value.mistakes
+
+
+def test_a_configuration_that_was_never_measured_is_foretold_by_short_names(store: StudyStore) -> None:
+    _, answer = ask(store, {"num_steps": "6", "topk": "1", "draft_tokens": "4", "disable_cuda_graph": "false"})
+    truth = expected(speculative_num_steps=6, speculative_num_draft_tokens=7)
+    forecast = answer.forecast
+    assert answer.config.flags["speculative_num_draft_tokens"] == 7
+    assert forecast.throughput is not None
+    assert forecast.accept_length is not None
+    assert forecast.throughput.mean == pytest.approx(truth["output_throughput"], rel=0.1)
+    assert forecast.accept_length.mean == pytest.approx(truth["accept_length"], rel=0.1)
+    assert forecast.throughput.low < forecast.throughput.mean < forecast.throughput.high
+
+
+def test_what_is_not_asked_for_is_as_in_the_best_trial(store: StudyStore) -> None:
+    _, answer = ask(store, {"NCCL_PROTO": "Simple"})
+    best = max((t for t in store.trials() if t.number), key=lambda t: t.mean("output_throughput") or 0)
+    assert answer.rest_of.number == best.number
+    assert answer.config.flags == best.canonical.flags
+    assert answer.config.env == {"NCCL_PROTO": "Simple"}
+
+
+def test_the_needed_accept_length_is_where_step_time_makes_it_equal_the_rival(store: StudyStore) -> None:
+    _, answer = ask(store, {"num_steps": "3"})
+    step_ms = answer.forecast.step_time_ms
+    assert step_ms is not None
+    rivals = {trial.number: span.mean for trial, span in answer.needed}
+    assert rivals[0] == pytest.approx(100.0 * step_ms.mean / 1000)
+    assert len(rivals) == 2
+
+
+def test_steps_beyond_the_space_are_foretold_and_an_illegal_tree_is_refused(store: StudyStore) -> None:
+    assert ask(store, {"num_steps": "9", "topk": "1"})[1].config.flags["speculative_num_steps"] == 9
+    assert "sglang would not run this: " in mistakes(store, num_steps="1", topk="2", draft_tokens="64")[0]
+
+
+def test_every_mistake_is_told_with_what_would_be_right(store: StudyStore) -> None:
+    unknown, value, ambiguous = mistakes(store, steps_num="3", topk="many", num="2")
+    assert unknown.startswith("steps_num: is not searched in this study")
+    assert "speculative_num_steps" in unknown
+    assert value == "topk: 'many' is no value of speculative_eagle_topk; it has 1, 2, 4"
+    assert ambiguous.startswith("num: is not searched")
+    conditional = mistakes(store, algorithm="none", num_steps="3")
+    assert conditional == (
+        "speculative_num_steps: exists only when speculative_algorithm is EAGLE3; ask for that as well",
+    )
+
+
+def test_a_study_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
+    study = open_study(tmp_path)
+    assert "does not say how it was searched" in mistakes(study.store, num_steps="3")[0]
+    kept(study.store, unknown="the space searches none of a, b")
+    assert mistakes(study.store, num_steps="3")[0].endswith("the space searches none of a, b")
+    kept(study.store)
+    assert "has measured no configuration yet that drafts" in mistakes(study.store, num_steps="3")[0]
+
+
+def test_the_command_prints_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["predict", f"study.dir={folder}", "study.name=night", "num_steps=6", "disable_cuda_graph=false"]
+    assert main(words) == ExitCode.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert "EAGLE3" in lines[0]
+    assert "steps6" in lines[0]
+    assert [line.split()[0] for line in lines[3:8] if line] == [
+        "predicted",
+        "throughput",
+        "accept_len",
+        "step",
+        "starts",
+    ]
+    assert any(line.startswith("As fast as the baseline it would be at an accept_len of ") for line in lines)
+
+
+def test_settings_and_values_are_told_apart() -> None:
+    words = ["preset=a", "study.name=b", "study/sampler=tpe", "num_steps=5", "env.NCCL_PROTO=LL", "space.x=1"]
+    settings, asked = split_question(words)
+    assert settings == ["preset=a", "study.name=b", "study/sampler=tpe", "space.x=1"]
+    assert asked == {"num_steps": "5", "env.NCCL_PROTO": "LL"}
+    with pytest.raises(ConfigError, match=r"topk: write NAME=VALUE[\s\S]*num_steps has two values"):
+        split_question(["topk", "num_steps=1", "num_steps=2"])
