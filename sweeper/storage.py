@@ -188,7 +188,7 @@ def _forecast(frozen: FrozenTrial) -> Forecast | None:
     ]
     return Forecast(
         throughput=spans[0],
-        accept_length=spans[1],
+        accept_length=spans[1] if spans[1] and spans[1].high > 1 else None,  # without drafts there is none
         step_ms=spans[2],
         p_start=found.p_start,
         gain_pct=None if found.expected_gain is None else 100 * found.expected_gain,
