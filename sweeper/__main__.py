@@ -35,6 +35,7 @@ Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.v
   specsweep run space.spec_ngram_simple_size_m='choice(3,4,6)' study.name=narrow
                                                     other values of a parameter (quote them), in a study of its own
   specsweep run +space.threads='range(1,3)'         search one more flag of the server: 1 and 2
+  specsweep run study/sampler=grid study.name=grid   every configuration in the order of the space
   specsweep run model=gguf model.path=/models/x.gguf engine.command='[llama-server]'
                                                     a native llama-server and a model of your own
   specsweep run preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -71,7 +71,7 @@ class Physics:
             fixed={
                 name: flags[name] for name in names if name is not None and name in flags and name not in searched
             },
-            default={name: value for name, value in self.baseline_config.items() if name in searched},
+            default=self.baseline_config,
         )
 
     def speculates(self, config: Config) -> bool:
@@ -94,19 +94,16 @@ class Physics:
     @cached_property
     def baseline_config(self) -> Config:
         """The baseline in terms of the space: each parameter's value that changes nothing about it, if listed."""
-        plain = next(
-            (v for v in self._values(self.roles.algorithm) if not self.speculates({self.roles.algorithm: v})), None
-        )
-        found: dict[str, FlagValue] = {}
-        if plain is not None:
-            found[self.roles.algorithm] = plain
-        for parameter in active(self._parameters, found):
-            value = next(
-                (v for v in domain_values(parameter.domain) or () if self._changes_nothing(parameter, v)), None
-            )
-            if value is not None and parameter.name not in self.roles.names:
-                found[optuna_name(parameter)] = value
-        return found
+
+        def unchanged(parameter: Parameter) -> FlagValue | None:
+            values = domain_values(parameter.domain) or ()
+            if parameter.name == self.roles.algorithm:
+                return next((v for v in values if not self.speculates({parameter.name: v})), None)
+            if parameter.name in self.roles.names:
+                return None
+            return next((v for v in values if self._changes_nothing(parameter, v)), None)
+
+        return self._chosen(unchanged)
 
     def observe(self, trial: FrozenTrial) -> Observation | None:
         """What a finished trial of ours shows of its configuration; None when it says nothing of it.
@@ -135,16 +132,20 @@ class Physics:
 
     def config_of(self, server: ServerConfig) -> Config:
         """A server's configuration in terms of the space; a value that is not listed is kept as it is."""
-        chosen: dict[str, FlagValue] = {}
-        for parameter in self._parameters:
-            value = self._value_of(server, parameter)
-            if value is not None and parameter in active(self._parameters, chosen):
-                chosen[parameter.name] = value
-        return self.named(chosen)
+        return self._chosen(lambda parameter: self._value_of(server, parameter))
 
     def named(self, flags: Mapping[str, FlagValue]) -> Config:
         """The same values by the study's names."""
         return {optuna_name(self._by_name[name]): value for name, value in flags.items()}
+
+    def _chosen(self, value_of: Callable[[Parameter], FlagValue | None]) -> Config:
+        """The values of the parameters that exist under those before them; None leaves a parameter out."""
+        chosen: dict[str, FlagValue] = {}
+        for parameter in self._parameters:
+            value = value_of(parameter) if parameter in active(self._parameters, chosen) else None
+            if value is not None:
+                chosen[parameter.name] = value
+        return self.named(chosen)
 
     @property
     def _parameters(self) -> tuple[Parameter, ...]:
@@ -157,9 +158,6 @@ class Physics:
     @cached_property
     def _by_optuna_name(self) -> dict[str, Parameter]:
         return {optuna_name(p): p for p in self._parameters}
-
-    def _values(self, name: str) -> tuple[FlagValue, ...]:
-        return tuple(domain_values(self._by_name[name].domain) or ()) if name in self._by_name else ()
 
     def _value_of(self, server: ServerConfig, parameter: Parameter) -> FlagValue | None:
         """A parameter's value on a server. A flag that is left away has the one that changes nothing."""

@@ -30,6 +30,7 @@ from sweeper.samplers.choice import PHYSICS, Listed, SamplerSettings, make_facto
 from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted
 from sweeper.samplers.encoding import suggest
 from sweeper.samplers.physics import is_enough
+from sweeper.samplers.physics.stopping import PATIENCE
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.storage import StudyStore
 
@@ -99,7 +100,7 @@ class Study:
         if self._running() or not self._enough(budget):
             return ""
         told = next(t.forecast for t in reversed(self.trials()) if t.forecast is not None)
-        return f"the search ends: {told.remaining_text}, three trials running (budget.least_gain_pct)"
+        return f"the search ends: {told.remaining_text}, {PATIENCE} trials running (budget.least_gain_pct)"
 
     def never_legal(self) -> list[str]:
         """Values of the space that no legal configuration has, one line each."""

@@ -111,6 +111,18 @@ def test_a_fixed_algorithm_leaves_the_baseline_the_only_one_that_does_not_draft(
     assert physics.sampler_roles.fixed["speculative_eagle_topk"] == 1
 
 
+def test_the_baseline_has_what_changes_nothing_about_it_also_where_one_flag_hangs_on_another() -> None:
+    graphs = Parameter(name="disable_cuda_graph", domain=Choice(values=(True, False)))
+    sizes = Parameter(
+        name="cuda_graph_max_bs", domain=Choice(values=(8, 16)), when={"disable_cuda_graph": (False,)}
+    )
+    base = BASE.with_flags({"cuda_graph_max_bs": 16})
+    steps = Parameter(name="speculative_num_steps", domain=Choice(values=(2, 3)))
+    physics = physics_of(SpaceSpec(parameters=(graphs, sizes, steps)), base)
+    assert physics.baseline_config == {"disable_cuda_graph": False, "cuda_graph_max_bs": 16}
+    assert physics.sampler_roles.default == physics.baseline_config
+
+
 def test_the_canonical_form_says_what_is_one_and_what_is_illegal() -> None:
     normal = physics_of().space.normal
     chain: dict[str, FlagValue] = {

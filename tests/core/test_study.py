@@ -149,6 +149,12 @@ def test_a_list_is_walked_to_its_end_and_each_is_tried_once(tmp_path: Path, samp
     assert len(keys) == len(set(keys)) == (3 * 4 - 1) + 2 * 4 + 1
 
 
+def test_the_gaussian_process_searches_a_space_with_conditions(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    made = run_all(open_study(tmp_path, sampler="gp"), BudgetSpec(trials=12, finalists=1, confirm_launches=0))
+    assert len({p.canonical.key() for p in made}) == len(made) == 12
+
+
 def test_brute_force_has_an_order_for_each_seed(tmp_path: Path) -> None:
     orders = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
