@@ -145,6 +145,10 @@ class StudySpec(Frozen):
     startup_trials: int = Field(ge=0, le=MAX_TRIALS)
 
 
+MAX_FINALISTS = 8
+"""Each further one makes all of them harder to confirm, and their joint error takes seconds to find."""
+
+
 class BudgetSpec(Frozen):
     """When to stop. `trials` is a total over all starts of this study, the baseline included.
 
@@ -157,7 +161,7 @@ class BudgetSpec(Frozen):
     trials: int = Field(gt=0, le=MAX_TRIALS)
     baseline_every: int = Field(default=0, ge=0, le=MAX_TRIALS)
     shortlist: int = Field(default=0, ge=0, le=MAX_TRIALS)
-    finalists: int = Field(ge=1, le=MAX_TRIALS)
+    finalists: int = Field(ge=1, le=MAX_FINALISTS)
     confirm_launches: int = Field(ge=0, le=MAX_TRIALS)
 
 
