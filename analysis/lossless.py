@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from analysis.frames import trial_name
 from analysis.markup import ESTIMATES, MISSING, Markdown, count, inline, number, table, trials
 from analysis.reading import Reading
-from sweeper.outputs import OutputComparison, compare_outputs
+from sweeper.outputs import BaselineOutputs, OutputComparison
 from sweeper.records import TrialRecord
 
 MAX_ROWS = 30
@@ -24,17 +24,17 @@ def lossless(reading: Reading) -> list[str]:
 def _compared(reading: Reading) -> list[str]:
     """Which configurations differ; in a sentence which do not, and what was not compared."""
     notes = [f"Not compared: {inline(path)} is {inline(value)}." for path, value in reading.drawn.items()]
-    baseline = reading.by_number[0]
+    baseline = BaselineOutputs(reading.by_number[0], reading.greedy)
     found = {
         trial.number: comparison
         for trial in reading.trials
-        if not trial.is_baseline and (comparison := compare_outputs(trial, baseline, reading.greedy)).num_compared
+        if not trial.is_baseline and (comparison := baseline.compare(trial)).num_compared
     }
     if not found:
         return [" ".join([*notes, "Above 0 texts are drawn."])] if notes else []
     differing = {n: comparison for n, comparison in found.items() if comparison.num_different}
     same = len(found) - len(differing)
-    own = _own(compare_outputs(baseline, baseline, reading.greedy))
+    own = _own(baseline.compare(reading.by_number[0]))
     words = f"{same} of {count(len(found), 'configuration')} wrote exactly what the baseline wrote. {own}"
     return [" ".join([words, *notes]), *(["", *_differing(reading, differing)] if differing else [])]
 

@@ -107,7 +107,9 @@ class GpuSample:
 
 
 class GpuSampler:
-    """Takes samples of one host's GPUs and remembers which fields its driver knows. One thread at a time.
+    """Takes samples of one host's GPUs and remembers which fields its driver knows.
+
+    A thread that is late may still take a sample when the next one begins: nothing is shared but that memory.
 
     `watched`: indices, empty for all; a process with at most `idle_mib` of a GPU is no concern.
     """
@@ -122,10 +124,12 @@ class GpuSampler:
 
         `ask(fields)` gives the answer of the verb `sample` of supervisor.sh about the server `server_id`.
         """
-        while (text := ask(",".join(QUERIES[self._known]))) is not None:
-            if not _REFUSED.search(text) or self._known == len(QUERIES) - 1:
-                return read_sample(text, QUERIES[self._known], server_id, self._watched, self._idle_mib)
-            self._known += 1
+        for known in range(self._known, len(QUERIES)):
+            if (text := ask(",".join(QUERIES[known]))) is None:
+                return None
+            if not _REFUSED.search(text) or known == len(QUERIES) - 1:
+                self._known = known
+                return read_sample(text, QUERIES[known], server_id, self._watched, self._idle_mib)
         return None
 
 

@@ -6,6 +6,7 @@ such flips are common (of 80 greedy outputs only 50 were equal), on llama.cpp ra
 itself from start to start. So a difference alone excludes nothing. Two questions are answered instead:
 
 - `beyond_own`: does the configuration differ from the baseline more often than the baseline from itself? A flag.
+  One launch is set against one: the more launches, the more of their texts differ somewhere.
 - `corrupt`: do most of its texts differ from the first words on? No near-tie does that; a wrong tree mask, wrong
   weights or another template do. That configuration serves something else.
 """
@@ -16,6 +17,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sweeper.records import TrialRecord
 from sweeper.stats import fisher_greater
@@ -90,6 +92,7 @@ def divergence(a: str, b: str) -> tuple[int, int] | None:
     return low, high
 
 
+@lru_cache(maxsize=4096)  # of the baseline's marks: all trials are compared with the same few
 def _read(text: str) -> tuple[int, dict[int, str]]:
     """Length of the text, and digests by the length of the beginning."""
     found = _MARKS.fullmatch(text)
@@ -101,34 +104,60 @@ def _read(text: str) -> tuple[int, dict[int, str]]:
 
 
 def compare_outputs(trial: TrialRecord, baseline: TrialRecord, greedy: bool = True) -> OutputComparison:
-    """The texts of all measured launches of `trial` against those of `baseline`, request by request.
+    """`BaselineOutputs.compare`, for a single trial."""
+    return BaselineOutputs(baseline, greedy).compare(trial)
+
+
+class BaselineOutputs:
+    """The texts that the baseline wrote, read once: any number of trials can be compared with them.
 
     Not `greedy` (the temperature is above 0): texts are drawn, and nothing is compared. Texts of further workloads
     count like those of the first.
-
-    `beyond_own` is the one-sided exact test of Fisher at 5 %, each request counted once however often it was
-    launched: launches of one configuration repeat each other. Where the baseline never differed from itself in ten
-    texts or more, one difference is enough: that engine repeats itself, and the difference is the configuration's.
     """
-    if not greedy:
-        return OutputComparison()
-    theirs, ours = _texts(baseline), _texts(trial) if trial.number != baseline.number else {}
-    own = [_apart(found[1:], found[:1]) for found in theirs.values() if len(found) > 1]
-    found_apart = [_apart(found, theirs[key]) for key, found in ours.items() if key in theirs]
-    different = [apart for apart in found_apart if apart is not None]
-    own_different = [apart for apart in own if apart is not None]
-    counts = OutputComparison(
-        num_compared=len(found_apart),
-        num_different=len(different),
-        own_compared=len(own),
-        own_different=len(own_different),
-        first_difference=min((low for low, _ in different), default=None),
-        beyond_own=_beyond_own(len(different), len(found_apart), len(own_different), len(own)),
-        corrupt=len(found_apart) >= _LEAST
-        and 2 * _early(different) > len(found_apart)
-        and 4 * _early(own_different) <= len(own),
-    )
-    return replace(counts, text=_words(counts))
+
+    def __init__(self, baseline: TrialRecord, greedy: bool = True) -> None:
+        self._number = baseline.number
+        self._greedy = greedy
+        self._texts = _texts(baseline) if greedy else {}
+        repeated = [found for found in self._texts.values() if len(found) > 1]
+        own = [_apart(found[1:], found[:1]) for found in repeated]
+        self._own_compared = len(own)
+        self._own_apart = [apart for apart in own if apart is not None]
+        self._own_at_once = sum(found[1] != found[0] for found in repeated)
+
+    def compare(self, trial: TrialRecord) -> OutputComparison:
+        """The texts of all measured launches of `trial` against the baseline's, request by request.
+
+        `beyond_own` is the one-sided exact test of Fisher at 5 %: the first launch of the trial against the
+        baseline's first, as the baseline's second against its first. Where the baseline never differed from itself
+        in ten texts or more, one difference is enough: that engine repeats itself.
+        """
+        if not self._greedy:
+            return OutputComparison()
+        ours = {} if trial.number == self._number else _texts(trial)
+        known = {key: found for key, found in ours.items() if key in self._texts}
+        every = [_apart(found, self._texts[key]) for key, found in known.items()]
+        apart = [where for where in every if where is not None]
+        at_once = sum(found[0] != self._texts[key][0] for key, found in known.items())
+        counts = OutputComparison(
+            num_compared=len(every),
+            num_different=len(apart),
+            own_compared=self._own_compared,
+            own_different=len(self._own_apart),
+            first_difference=min((low for low, _ in apart), default=None),
+            beyond_own=bool(apart) and self._is_beyond_own(at_once, len(every)),
+            corrupt=len(every) >= _LEAST
+            and 2 * _early(apart) > len(every)
+            and 4 * _early(self._own_apart) <= self._own_compared,
+        )
+        return replace(counts, text=_words(counts))
+
+    def _is_beyond_own(self, different: int, compared: int) -> bool:
+        if not different or not self._own_compared:
+            return False
+        if not self._own_apart and self._own_compared >= ENOUGH:
+            return True
+        return fisher_greater(different, compared, self._own_at_once, self._own_compared) < SIGNIFICANCE
 
 
 def _texts(trial: TrialRecord) -> Mapping[str, list[str]]:
@@ -155,14 +184,6 @@ def _nearest(text: str, known: Sequence[str]) -> tuple[int, int]:
 
 def _early(apart: Sequence[tuple[int, int]]) -> int:
     return sum(high <= EARLY for _, high in apart)
-
-
-def _beyond_own(different: int, compared: int, own_different: int, own_compared: int) -> bool:
-    if not different or not own_compared:
-        return False
-    if not own_different and own_compared >= ENOUGH:
-        return True
-    return fisher_greater(different, compared, own_different, own_compared) < SIGNIFICANCE
 
 
 def _words(counts: OutputComparison) -> str:

@@ -8,8 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sweeper.deciding.confirm import compare, were_finalists
 from sweeper.deciding.drift import Drift, drift_of
+from sweeper.deciding.fresh import compare, were_finalists
 from sweeper.deciding.noise import noise_of
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text

@@ -153,6 +153,10 @@ class StudySpec(Frozen):
     warm_start: Annotated[tuple[str, ...], AfterValidator(once)] = ()
 
 
+MAX_FINALISTS = 8
+"""Each further one makes all of them harder to confirm, and their joint error takes seconds to find."""
+
+
 class BudgetSpec(Frozen):
     """When to stop. `trials` is a total over all starts of this study, the baseline included.
 
@@ -168,7 +172,7 @@ class BudgetSpec(Frozen):
     trials: int = Field(gt=0, le=MAX_TRIALS)
     baseline_every: int = Field(default=0, ge=0, le=MAX_TRIALS)
     shortlist: int = Field(default=0, ge=0, le=MAX_TRIALS)
-    finalists: int = Field(ge=1, le=MAX_TRIALS)
+    finalists: int = Field(ge=1, le=MAX_FINALISTS)
     confirm_launches: int = Field(ge=0, le=MAX_TRIALS)
     least_gain_pct: float = Field(default=0.0, ge=0, le=100)
 

@@ -55,27 +55,35 @@ class Trend:
     p: float
 
 
-def ratios_to_control(
-    groups: tuple[Group, ...],
-    control: Group,
-    hours: tuple[Group, ...] = (),
-    shares: Group = (),
-    error: float = 1 - CONFIDENCE,
-) -> tuple[Ratio, ...]:
+@dataclass(frozen=True)
+class Terms:
+    """How groups are compared with their control, where Dunnett's comparison is not enough.
+
+    `hours`: when each value was measured, the control's first. With them a steady drift that all share is
+    estimated along with the means, and taken out (analysis of covariance), so that earlier values of the control
+    can be used. `shares`: how the allowed `error` is divided among the groups, equally if not said. `others`: of
+    these groups only the spread is used.
+    """
+
+    hours: tuple[Group, ...] = ()
+    shares: Group = ()
+    error: float = 1 - CONFIDENCE
+    others: tuple[Group, ...] = ()
+
+
+def ratios_to_control(groups: tuple[Group, ...], control: Group, terms: Terms | None = None) -> tuple[Ratio, ...]:
     """The ratio of each group's mean to the control's: Dunnett's one-sided comparison of several with one.
 
     Groups hold positive values. The spread is pooled over all of them: it belongs to the host more than to a
     configuration. Where spreads are uneven (a server that is fast after one start and slow after the next), each
-    pair is compared for itself: Welch's test.
-
-    `hours`: when each value was measured, the control's first. With them a steady drift that all share is
-    estimated along with the means, and taken out (analysis of covariance), so that earlier values of the control
-    can be used. `shares`: how the allowed `error` is divided among the groups, equally if not said. Without both
-    this is scipy.stats.dunnett, which knows neither.
+    pair is compared for itself: Welch's test. Without `terms` this is scipy.stats.dunnett, which knows none.
     """
-    errors = tuple(error * share for share in shares or tuple(1 / len(groups) for _ in groups))
-    uneven = uneven_spreads((control, *groups))
-    return _welch(groups, control, errors) if uneven else _ratios(groups, control, hours, errors)
+    terms = terms or Terms()
+    errors = tuple(terms.error * share for share in terms.shares or tuple(1 / len(groups) for _ in groups))
+    if uneven_spreads((control, *groups)):
+        return _welch(groups, control, errors)
+    others = () if uneven_spreads((control, *groups, *terms.others)) else terms.others
+    return _ratios(groups, control, terms.hours, errors, others)
 
 
 @lru_cache(maxsize=1024)
@@ -110,7 +118,11 @@ def _welch(groups: tuple[Group, ...], control: Group, errors: Group) -> tuple[Ra
 
 @lru_cache(maxsize=1024)  # what comes next is asked for after each launch, from the same values
 def _ratios(
-    groups: tuple[Group, ...], control: Group, hours: tuple[Group, ...], allowed: Group
+    groups: tuple[Group, ...],
+    control: Group,
+    hours: tuple[Group, ...],
+    allowed: Group,
+    others: tuple[Group, ...],
 ) -> tuple[Ratio, ...]:
     import numpy as np
     from scipy import linalg, stats
@@ -124,7 +136,10 @@ def _ratios(
     degrees = len(logs) - int(rank)
     if degrees < 1 or rank < design.shape[1]:
         return tuple(Ratio(math.exp(value)) for value in values)
-    variance = float(np.sum((logs - design @ means) ** 2)) / degrees
+    more_variance, more_degrees = pooled_variance([[math.log(value) for value in other] for other in others])
+    squares = float(np.sum((logs - design @ means) ** 2)) + more_variance * more_degrees
+    degrees += more_degrees
+    variance = squares / degrees
     if variance < 1e-20:
         return tuple(_exact(value) for value in values)
     covariance = variance * linalg.inv(design.T @ design)[own, own]

@@ -252,8 +252,8 @@ class Study:
 
     def _reference(self) -> Reference | None:
         """Whom a launch of the search is compared with, to end early when that leaves no hope."""
-        trials = self.trials()
-        return reference(trials, self.objective, self._gate.admits(trials))
+        seen = comparable(self.trials())[0]
+        return reference(seen, self.objective, self._gate.admits(seen))
 
     def _gave_up(self, trial: TrialRecord) -> bool:
         """Whether specsweep died so often during this trial that it is put aside. The baseline never is."""

@@ -31,10 +31,10 @@ def comparable(trials: Sequence[TrialRecord]) -> tuple[tuple[TrialRecord, ...], 
         return tuple(trials), ()
     facts = max(baseline.measured, key=lambda launch: launch.started_at).provenance
     aside = tuple(
-        Aside(launch, differing)
+        Aside(launch, other)
         for trial in trials
         for launch in trial.measured
-        if (differing := _differing(facts, launch.provenance))
+        if (other := differing(facts, launch.provenance))
     )
     left_out = {(found.launch.trial_number, found.launch.launch_number) for found in aside}
     kept = []
@@ -45,7 +45,11 @@ def comparable(trials: Sequence[TrialRecord]) -> tuple[tuple[TrialRecord, ...], 
     return tuple(kept), aside
 
 
-def _differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The facts for which two launches cannot be compared: name to both values; empty when they can be.
+
+    `ours` and `theirs`: their provenance.
+    """
     return {
         name: (value, theirs[name])
         for name, value in ours.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sweeper.outputs import compare_outputs
+from sweeper.outputs import BaselineOutputs, OutputComparison, compare_outputs
 from sweeper.records import TrialRecord
 
 Admits = Callable[[TrialRecord], bool]
@@ -24,9 +24,7 @@ class Gate:
 
         Texts that part after a while are no objection: near-ties do that. Other texts from the first words on are.
         """
-        reasons = dict.fromkeys(reason for launch in trial.measured for reason in launch.lossy)
-        found = compare_outputs(trial, baseline, self.greedy)
-        return (*reasons, found.text) if found.corrupt else tuple(reasons)
+        return _objections(trial, compare_outputs(trial, baseline, self.greedy))
 
     def remark(self, trial: TrialRecord, baseline: TrialRecord) -> str:
         """How the trial's texts differ from the baseline's, in words; empty when they do not."""
@@ -36,8 +34,16 @@ class Gate:
         """Who of `trials` may win; the baseline is their first."""
         if self.allow_lossy:
             return everyone
-        barred = {trial.number for trial in trials[1:] if self.objections(trial, trials[0])}
+        if not trials:
+            return everyone
+        baseline = BaselineOutputs(trials[0], self.greedy)
+        barred = {trial.number for trial in trials[1:] if _objections(trial, baseline.compare(trial))}
         return lambda trial: trial.number not in barred
+
+
+def _objections(trial: TrialRecord, found: OutputComparison) -> tuple[str, ...]:
+    reasons = dict.fromkeys(reason for launch in trial.measured for reason in launch.lossy)
+    return (*reasons, found.text) if found.corrupt else tuple(reasons)
 
 
 STRICT = Gate()

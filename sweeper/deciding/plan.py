@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
+from sweeper.deciding.fresh import repeated
 from sweeper.deciding.launches import lost_to_host
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
-from sweeper.records import Purpose, TrialRecord, TrialState, duration_s
+from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
 from sweeper.spec import BudgetSpec
 
 
@@ -48,7 +50,7 @@ def next_step(
     """The next launch, or None when the sweep is complete.
 
     A trial that was begun and not told comes first. `space_left`: whether an untried configuration exists. `gate`
-    says who may win; nobody else is launched again.
+    says who may win; nobody else is launched again. Only what the verdict can compare confirms.
     """
     running = next((trial for trial in trials if trial.state is TrialState.RUNNING), None)
     if running is not None:
@@ -65,19 +67,32 @@ def next_step(
         due = control_is_due(trials, _every_recheck(budget))
         return Step(Purpose.CONTROL, 0) if due else Step(Purpose.RECHECK, chosen.pending[0])
     confirming = _confirming(trials, chosen, budget, objective)
-    return Step(Purpose.CONFIRM, confirming[0]) if confirming else None
+    if not confirming:
+        return None
+    return Step(Purpose.CONFIRM, 0 if _has_changed(trials) else confirming[0])
 
 
 def control_is_due(trials: Sequence[TrialRecord], every: int) -> bool:
-    """Whether so many launches of others were made since the baseline's last one; never with 0.
+    """Whether so many launches of others were made since the baseline's last one, or what they are compared by
+    has changed; never with 0.
 
     One that was lost to the host is made again; one that failed otherwise is not, until the next is due.
     """
+    return every > 0 and (len(_since_baseline(trials)) >= every or _has_changed(trials))
+
+
+def _since_baseline(trials: Sequence[TrialRecord]) -> list[LaunchRecord]:
+    """The others' launches after the last one of the baseline that was not lost to the host."""
     baseline, *others = trials
-    times = [launch.started_at for launch in baseline.launches if not lost_to_host(launch)]
-    if not every or not times:
-        return False
-    return sum(launch.started_at > max(times) for trial in others for launch in trial.launches) >= every
+    last = max((n.started_at for n in baseline.launches if not lost_to_host(n)), default=None)
+    return [n for trial in others for n in trial.launches if last is not None and n.started_at > last]
+
+
+def _has_changed(trials: Sequence[TrialRecord]) -> bool:
+    """Whether launches since the baseline's last one cannot be compared with it: a new driver, say, or engine."""
+    known = max(trials[0].measured, key=lambda launch: launch.started_at, default=None)
+    later = [launch for launch in _since_baseline(trials) if launch.ok]
+    return known is not None and any(differing(known.provenance, launch.provenance) for launch in later)
 
 
 def finalists(
@@ -90,9 +105,13 @@ def finalists(
 
 
 def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: BudgetSpec, objective: str) -> list[int]:
-    by_number = {trial.number: trial for trial in trials}
-    rivals = [by_number[number] for number in chosen.finalists]
-    return confirmations(trials[0], rivals, budget.confirm_launches, objective)
+    """Trial numbers still to be confirmed. Finalists may be chosen by launches that are not compared any more."""
+    nothing = {trial.number: trial.model_copy(update={"launches": ()}) for trial in trials}
+    compared = comparable(trials)[0]
+    seen = nothing | {trial.number: trial for trial in compared}
+    rivals = [seen[number] for number in chosen.finalists]
+    others = repeated(compared, objective)
+    return confirmations(seen[0], rivals, budget.confirm_launches, objective, others)
 
 
 def _every_recheck(budget: BudgetSpec) -> int:
@@ -109,7 +128,7 @@ def progress(
     durations = [duration_s(launch.started_at, launch.ended_at) for trial in trials for launch in trial.measured]
     scored = [
         (value, trial)
-        for trial in finished
+        for trial in comparable(trials)[0]
         if trial.state is TrialState.COMPLETE and (value := trial.mean(objective)) is not None
     ]
     rivals = [(value, trial) for value, trial in scored if not trial.is_baseline]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sweeper.deciding.confirm import Confirmed, compare, were_finalists
-from sweeper.deciding.confirm import fresh_launches as fresh_launches  # what the verdict is drawn from
 from sweeper.deciding.drift import drift_of
+from sweeper.deciding.fresh import Confirmed, compare, repeated, were_finalists
+from sweeper.deciding.fresh import fresh_launches as fresh_launches  # what the verdict is drawn from
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.noise import noise_of
 from sweeper.deciding.verdict_record import Comparison as Comparison
@@ -34,7 +34,7 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
     measured = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.mean(objective)]
     admits = gate.admits(trials)
     rivals = [trial for trial in measured if admits(trial)]
-    so_far = compare(baseline, were_finalists(rivals), objective)
+    so_far = compare(baseline, were_finalists(rivals), objective, repeated(trials, objective))
     verdict = (
         _from_fresh(so_far, trials, simplicity) if so_far else _from_single_launches(baseline, rivals, objective)
     )

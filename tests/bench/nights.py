@@ -34,7 +34,8 @@ class World:
 
     Spreads in percent: `launch_pct` from start to start, `request_pct` from request to request, `prompt_pct`
     between prompts (10 % of 80 tok/s are 8), `suit_pct`: how differently a configuration suits the prompts.
-    The host becomes faster by `drift_pct` over `night_hours`.
+    The host becomes faster by `drift_pct` over `night_hours`; with `settling_hours` quickly at first, then ever
+    less: after so many hours 63 % of it are over.
     """
 
     gains: Sequence[float]
@@ -44,6 +45,13 @@ class World:
     suit_pct: float = 0.0
     drift_pct: float = 0.0
     night_hours: float = 10.0
+    settling_hours: float = 0.0
+
+    def host_speed(self, hours: float) -> float:
+        """How fast the host is after so many hours, relative to the beginning."""
+        settling = self.settling_hours
+        share = -math.expm1(-hours / settling) if settling else hours / self.night_hours
+        return math.exp(self.drift_pct / 100 * share)
 
 
 @dataclass
@@ -96,8 +104,7 @@ class Night:
     def _measured(self, number: int, purpose: Purpose, known: Reference | None) -> LaunchRecord:
         began = EPOCH + self.elapsed
         hours = self.elapsed.total_seconds() / 3600
-        drift = math.exp(self.world.drift_pct / 100 * hours / self.world.night_hours)
-        luck = math.exp(self.rng.gauss(0, self.world.launch_pct / 100)) * drift
+        luck = math.exp(self.rng.gauss(0, self.world.launch_pct / 100)) * self.world.host_speed(hours)
         requests, estimate = self._requests([speed * luck for speed in self._speeds[number]], known)
         spent_s = sum(request.e2e_latency_ms for request in requests) / 1000
         self.elapsed += datetime.timedelta(seconds=spent_s)

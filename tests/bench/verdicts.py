@@ -75,6 +75,11 @@ def slower_host(rng: random.Random) -> World:
     return replace(null(rng), drift_pct=-5.0)
 
 
+def settling_host(rng: random.Random) -> World:
+    """As `null`, and the host becomes 5 % slower and levels off: a card that warms up, say."""
+    return replace(null(rng), drift_pct=-5.0, settling_hours=2.0)
+
+
 def winner_on_slower_host(rng: random.Random) -> World:
     """One is 3 % faster, on a host that becomes 5 % slower."""
     return replace(one_winner(rng), drift_pct=-5.0)
@@ -107,6 +112,7 @@ SCENARIOS = (
     Scenario(3, "no difference, host 5 % faster at the end", faster_host),
     Scenario(4, "no difference, host 5 % slower at the end", slower_host),
     Scenario(5, "one is 3 % faster, host 5 % slower", winner_on_slower_host),
+    Scenario(8, "no difference, host levels off 5 % slower", settling_host),
     Scenario(6, "one is 30 % faster", clear, num_sweeps=40),
     Scenario(7, "a surface of drafts", surface, num_sweeps=60),
     Scenario(7, "the same, every launch to its end", surface, workload(stop_hopeless=False), num_sweeps=60),

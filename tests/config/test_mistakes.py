@@ -43,6 +43,7 @@ MISTAKES = [
     # values
     ("budget.trials=many", "budget.trials: 'many'", "whole number"),
     ("budget.trials=0", "budget.trials: 0", "greater than 0"),
+    ("budget.finalists=9", "budget.finalists: 9", "8 or less"),
     ("budget.trials=null", "budget.trials: null", "whole number"),
     ("budget.trials=true", "budget.trials: true", "whole number"),
     ("budget=3", "budget: 3", "a mapping with trials, baseline_every, shortlist, finalists"),

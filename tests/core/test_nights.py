@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
+
 from sweeper.deciding.verdict import VerdictKind
 from sweeper.records import Purpose
 from tests.bench.nights import Night, World
@@ -38,3 +40,10 @@ def test_where_the_winner_is_clear_nothing_is_launched_twice_before_the_confirma
     assert world.gains[(advised or 0) - 1] == 1.3
     assert made[Purpose.RECHECK] == 0
     assert made[Purpose.CONFIRM] <= 8
+
+
+def test_a_host_that_settles_has_lost_most_of_it_early() -> None:
+    settling, steady = World([], drift_pct=-5.0, settling_hours=2.0), World([], drift_pct=-5.0)
+    assert settling.host_speed(0) == steady.host_speed(0) == 1
+    assert settling.host_speed(2) == pytest.approx(1 - 0.0316, abs=0.001)
+    assert settling.host_speed(1000) == pytest.approx(steady.host_speed(10))

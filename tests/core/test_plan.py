@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import datetime
+
 from sweeper.deciding.confirm import confirmations
-from sweeper.deciding.plan import Step, finalists, next_step, progress, start_limit_s
+from sweeper.deciding.plan import Step, control_is_due, finalists, next_step, progress, start_limit_s
 from sweeper.errors import FailureKind
 from sweeper.policy import POLICY, Fault
 from sweeper.records import Purpose, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec
-from tests.fakes import launch, trial
+from tests.fakes import EPOCH, launch, trial
 
 OBJECTIVE = "output_throughput"
 BUDGET = BudgetSpec(trials=4, finalists=2, confirm_launches=2)
@@ -71,6 +73,51 @@ def test_a_finalist_of_a_later_search_is_confirmed_with_the_baseline_of_the_same
     assert pending(old, budget) == []
     later = [*old, trial(7, [80], m=7)]
     assert pending(later, budget) == [0, 7, 7, 0]
+
+
+def with_facts(record: TrialRecord, at: int, **facts: str) -> TrialRecord:
+    """The trial with its launch `at` measured on a host of these facts."""
+    launches = list(record.launches)
+    launches[at] = launches[at].model_copy(update={"provenance": facts})
+    return record.model_copy(update={"launches": tuple(launches)})
+
+
+def on(driver: str, *records: TrialRecord) -> list[TrialRecord]:
+    """The trials with all their launches measured under this driver."""
+    found = []
+    for record in records:
+        for at in range(len(record.launches)):
+            record = with_facts(record, at, driver=driver)
+        found.append(record)
+    return found
+
+
+def test_after_a_new_driver_the_baseline_is_launched_at_once() -> None:
+    budget = BudgetSpec(trials=9, baseline_every=5, finalists=1, confirm_launches=0)
+    trials = on("550", trial(0, [50]), trial(1, [60], m=1))
+    assert not control_is_due(trials, 5)
+    trials[1] = with_facts(trials[1], 0, driver="570")
+    assert next_step(trials, budget, OBJECTIVE, True) == Step(Purpose.CONTROL, 0)
+
+
+def test_confirming_launches_on_another_driver_are_made_again_after_the_baselines() -> None:
+    """The verdict compares nothing across drivers; nor does the plan count it."""
+    budget = BudgetSpec(trials=2, finalists=1, confirm_launches=2)
+    trials = on("550", trial(0, [50], confirm=[50]), trial(1, [60], confirm=[60, 60], m=1))
+    trials[1] = with_facts(trials[1], 2, driver="570")
+    assert next_step(trials, budget, OBJECTIVE, True) == Step(Purpose.CONFIRM, 0)
+    trials[0] = with_facts(on("550", trial(0, [50], confirm=[50, 50]))[0], 2, driver="570")
+    newest = trials[0].launches[2].model_copy(update={"started_at": EPOCH + datetime.timedelta(hours=9)})
+    trials[0] = trials[0].model_copy(update={"launches": (*trials[0].launches[:2], newest)})
+    assert next_step(trials, budget, OBJECTIVE, True) == Step(Purpose.CONFIRM, 1)
+
+
+def test_the_live_view_shows_only_what_the_verdict_compares() -> None:
+    old = on("550", trial(1, [90], m=1))
+    new = on("570", trial(0, [50]), trial(2, [60], m=2))
+    state = progress([new[0], old[0], new[1]], BUDGET, OBJECTIVE, True)
+    assert (state.best_value, state.baseline_value) == (60, 50)
+    assert state.trials_done == 3
 
 
 def test_an_exhausted_space_ends_the_search_early() -> None:

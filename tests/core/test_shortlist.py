@@ -69,6 +69,16 @@ def test_confirming_launches_do_not_change_who_is_a_finalist() -> None:
     assert found(trials).finalists == (1, 2)
 
 
+def test_who_was_measured_late_on_a_host_that_slows_is_ranked_as_of_the_same_time() -> None:
+    trials = night(50.0, 55.0, 54.0, 53.0)
+    for value in (48.0, 46.0, 44.1, 42.0):
+        also(trials, 0, value, Purpose.CONTROL)
+    trials.append(trial(4, m=4))
+    also(trials, 4, 50.0, Purpose.SEARCH)  # 1.19 x the baseline of that hour; the first one had 1.1 x
+    ranked = [*found(trials).pending, *found(trials).finalists]
+    assert ranked[0] == 4
+
+
 def test_an_estimate_is_no_candidate() -> None:
     trials = night(50, 51, 51, 51)
     hopeless = trials[2].launches[0].model_copy(update={"estimated": "stopped after 1 of 5 prompts"})

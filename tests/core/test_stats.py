@@ -11,6 +11,7 @@ from scipy import stats
 
 from sweeper.stats import (
     Group,
+    Terms,
     pooled_variance,
     ratios_to_control,
     spread_pct,
@@ -55,7 +56,7 @@ def test_a_steady_drift_is_taken_out_of_the_ratio() -> None:
     control = tuple(at(50, hour) for hour in hours[0])
     rival = tuple(at(55, hour) for hour in hours[1])
     assert ratios_to_control((rival,), control)[0].value < 1
-    assert ratios_to_control((rival,), control, hours)[0].value == pytest.approx(1.1, rel=0.005)
+    assert ratios_to_control((rival,), control, Terms(hours=hours))[0].value == pytest.approx(1.1, rel=0.005)
 
 
 def test_a_launch_that_is_fast_now_and_slow_then_is_judged_by_its_own_spread() -> None:
@@ -116,11 +117,39 @@ def test_quantiles_are_students() -> None:
     assert t_quantile(0.975, 3) == pytest.approx(3.182, abs=1e-3)
 
 
+def test_half_the_error_asks_for_more() -> None:
+    rng = random.Random(5)
+    control, rival = drawn(rng, 50, 8), drawn(rng, 51, 5)
+    usual = ratios_to_control((rival,), control)[0]
+    strict = ratios_to_control((rival,), control, Terms(error=0.025))[0]
+    assert (strict.low or 0) < (usual.low or 0)
+    assert strict.value == usual.value
+
+
+def test_the_spread_of_others_counts_and_their_means_do_not() -> None:
+    control, rival = (49.0, 50.0, 51.0), (52.0, 53.0, 54.0)
+    alone = ratios_to_control((rival,), control)[0]
+    beside = ratios_to_control((rival,), control, Terms(others=((10.0, 10.2), (90.0, 91.8), (30.0, 30.6))))[0]
+    variance = (4 * pooled(control, rival) + 3 * pooled((10.0, 10.2))) / 7
+    assert beside.value == alone.value
+    assert beside.t == pytest.approx(math.log(alone.value) / math.sqrt(variance * (1 / 3 + 1 / 3)), rel=1e-3)
+
+
+def pooled(*groups: tuple[float, ...]) -> float:
+    return pooled_variance([[math.log(value) for value in group] for group in groups])[0]
+
+
+def test_others_that_vary_far_more_than_the_compared_are_left_out() -> None:
+    control, rival = (49.9, 50.0, 50.1, 50.0), (51.0, 51.1, 50.9, 51.0)
+    wild = tuple((20.0 + n, 60.0 - n) for n in range(4))
+    assert ratios_to_control((rival,), control, Terms(others=wild)) == ratios_to_control((rival,), control)
+
+
 def test_whoever_gets_more_of_the_allowed_error_is_judged_less_strictly_and_the_others_more() -> None:
     rng = random.Random(5)
     control, rivals = drawn(rng, 50, 8), (drawn(rng, 51, 5), drawn(rng, 51, 5))
     even = ratios_to_control(rivals, control)
-    leader, other = ratios_to_control(rivals, control, shares=(0.8, 0.2))
+    leader, other = ratios_to_control(rivals, control, Terms(shares=(0.8, 0.2)))
     assert (leader.low or 0) > (even[0].low or 0)
     assert (other.low or 0) < (even[1].low or 0)
     assert (leader.value, leader.t) == pytest.approx((even[0].value, even[0].t))
