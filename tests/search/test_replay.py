@@ -57,7 +57,7 @@ def test_what_cannot_be_measured_is_an_error() -> None:
 def test_samplers_choose_what_is_there_and_choose_the_same_again(name: str) -> None:
     first, again = (replay(CELL, name, CHOOSERS[name], seed=3) for _ in range(2))
     assert first == again
-    assert list(first.shares) == sorted(first.shares)
+    assert all(0 < share <= 1 for share in first.shares)
 
 
 def test_the_published_tables_are_read() -> None:

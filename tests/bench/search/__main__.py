@@ -22,7 +22,7 @@ from tests.bench.search.published import cells
 from tests.bench.search.replay import by_chance, replay, summary
 from tests.bench.search.results import RESULTS
 
-MAIN = ("random", "grid", "tpe", "tpe_constraints", "gp", "one_factor", "ours", "ours_all_reduce")
+MAIN = ("random", "grid", "tpe", "tpe_constraints", "gp", "smac", "one_factor", "ours", "ours_all_reduce")
 ABLATIONS = ("ours_no_histogram", "ours_no_accept_length", "ours_no_failures")
 WRONG = ("random", "tpe", "tpe_constraints", "one_factor", "ours")
 

@@ -10,7 +10,8 @@ from optuna.distributions import CategoricalDistribution
 from optuna.samplers import BaseSampler
 
 from sweeper.samplers.distinct import Choose, DistinctSampler, Values, make_factory
-from sweeper.samplers.physics import PhysicsSampler, Roles, SearchParameter, SearchSpace
+from sweeper.samplers.physics import PhysicsSampler, Roles, SearchParameter, SearchSpace, predict
+from tests.bench.search.ours import speculates
 from tests.bench.search.published import Cell, Measured, Shape
 from tests.bench.search.replay import fastest
 from tests.bench.search.simulator.configurations import (
@@ -79,8 +80,7 @@ def tpe(cell: Cell, seed: int) -> StudyChooser:
         return shape in cell.shapes and shape not in _tried(chooser.study)
 
     def untried() -> list[Values]:
-        left = [shape for shape in cell.shapes if shape not in _tried(chooser.study)]
-        return [{ALGORITHM: EAGLE3, **dict(zip(NAMES, shape, strict=True))} for shape in left]
+        return [_params(shape) for shape in cell.shapes if shape not in _tried(chooser.study)]
 
     chooser = StudyChooser(cell, DistinctSampler(make_factory("tpe", 1), seed, propose, fresh, untried))
     return chooser
@@ -91,8 +91,35 @@ def _tried(study: optuna.Study) -> set[Shape]:
     return {_shape([t.params[name] for name in NAMES]) for t in trials if NUM_STEPS in t.params}
 
 
+class ForecastingChooser(StudyChooser):
+    """Follows specsweep's own sampler; names what measured best, or what is expected to be faster still."""
+
+    def __init__(self, cell: Cell, sampler: PhysicsSampler) -> None:
+        super().__init__(cell, sampler)
+        self._cell, self._sampler = cell, sampler
+
+    def name(self, measured: Mapping[Shape, Measured]) -> Shape:
+        """The fastest by measurement, where there is one, else by forecast."""
+        self.tell(measured)
+        found = {shape: measured[shape].throughput for shape in measured}
+        for shape in self._cell.shapes.keys() - found.keys():
+            forecast = predict(self._sampler, self.study, _params(shape))
+            if forecast.throughput is not None:
+                found[shape] = forecast.throughput.mean
+        return max(found, key=found.__getitem__)
+
+
 def ours(cell: Cell, seed: int) -> StudyChooser:
-    """specsweep's sampler that knows what speculative decoding is."""
+    """specsweep's sampler that knows what speculative decoding is; it names what it measured."""
+    return StudyChooser(cell, _physics(cell, seed))
+
+
+def ours_by_forecast(cell: Cell, seed: int) -> StudyChooser:
+    """The same; it may also name what it did not measure."""
+    return ForecastingChooser(cell, _physics(cell, seed))
+
+
+def _physics(cell: Cell, seed: int) -> PhysicsSampler:
     drafting = {ALGORITHM: (EAGLE3,)}
     choices = _choices(cell)
 
@@ -101,30 +128,27 @@ def ours(cell: Cell, seed: int) -> StudyChooser:
             return config if cell.baseline is not None else None
         return config if _shape([config[name] for name in NAMES]) in cell.shapes else None
 
-    space = SearchSpace(
-        (
-            SearchParameter(ALGORITHM, (NONE, EAGLE3)),
-            *(SearchParameter(name, choices[name], ordered=True, when=drafting) for name in NAMES),
-        ),
-        normal=normal,
-    )
-    roles = Roles(
-        drafter=(),
-        num_steps=NUM_STEPS,
-        topk=TOPK,
-        draft_tokens=DRAFT_TOKENS,
-        speculates=lambda config: config[ALGORITHM] != NONE,
-    )
-    return StudyChooser(cell, PhysicsSampler(space, roles, seed))
+    parameters = (SearchParameter(name, choices[name], ordered=True, when=drafting) for name in NAMES)
+    space = SearchSpace((SearchParameter(ALGORITHM, (NONE, EAGLE3)), *parameters), normal)
+    roles = Roles((), NUM_STEPS, TOPK, DRAFT_TOKENS, speculates)
+    return PhysicsSampler(space, roles, seed)
 
 
-CHOOSERS: dict[str, Callable[[Cell, int], StudyChooser]] = {"tpe": tpe, "ours": ours}
+CHOOSERS: dict[str, Callable[[Cell, int], StudyChooser]] = {
+    "tpe": tpe,
+    "ours": ours,
+    "ours_by_forecast": ours_by_forecast,
+}
 
 
 def _choices(cell: Cell) -> dict[str, tuple[int, ...]]:
     """The values that each parameter has in a cell."""
     columns = zip(*cell.shapes, strict=True)
     return {name: tuple(sorted(set(column))) for name, column in zip(NAMES, columns, strict=True)}
+
+
+def _params(shape: Shape) -> dict[str, Any]:
+    return {ALGORITHM: EAGLE3, **dict(zip(NAMES, shape, strict=True))}
 
 
 def _shape(values: list[Any]) -> Shape:

@@ -13,13 +13,12 @@ import optuna
 
 from tests.bench.search import ours, results
 from tests.bench.search.launching import Launches
-from tests.bench.search.methods import METHODS, study_of
+from tests.bench.search.methods import BUDGET, METHODS, study_of
 from tests.bench.search.results import Run, RunKey
 from tests.bench.search.simulator import Surface, surface
 from tests.bench.search.simulator.configurations import ALGORITHM, NONE
 from tests.bench.search.simulator.regimes import kind_of
 
-BUDGET = 40
 DEVELOPMENT = range(40)
 """The seeds that samplers are developed on; they are judged on others (1000 and above)."""
 

@@ -35,8 +35,11 @@ from tests.bench.search.simulator.configurations import (
     key,
     speculative,
 )
+from tests.bench.search.smac_rival import SmacSampler
 
 STARTUP_TRIALS = 10
+BUDGET = 40
+"""Restarts of a night, unless said otherwise."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +128,18 @@ def gaussian_process(_server: Surface, seed: int) -> BaseSampler:
     return GPSampler(seed=seed, n_startup_trials=STARTUP_TRIALS, deterministic_objective=False)
 
 
+def smac(server: Surface, seed: int) -> BaseSampler:
+    """SMAC3. Needs smac."""
+    return SmacSampler(server.drafters, seed, num_trials=BUDGET)
+
+
 METHODS: dict[str, Method] = {
     "random": Method(lambda _server, seed: RandomSampler(seed=seed)),
     "grid": Method(lambda server, _seed: GridSampler(server.drafters)),
     "tpe": Method(tpe, as_value=True),
     "tpe_constraints": Method(tpe_with_constraints),
     "gp": Method(gaussian_process, flat=True, as_value=True),
+    "smac": Method(smac, as_value=True),
     "one_factor": Method(lambda server, _seed: OneFactorSampler(server.drafters)),
     "ours": Method(ours.plain, opening=False),
     "ours_all_reduce": Method(ours.with_all_reduce, opening=False),
@@ -140,6 +149,10 @@ METHODS: dict[str, Method] = {
 }
 
 
+NEEDS = {"gp": "torch", "smac": "smac"}
+"""What a method needs that specsweep does not bring."""
+
+
 def installed(name: str) -> bool:
-    """Whether a method's own libraries are there."""
-    return name != "gp" or find_spec("torch") is not None
+    """Whether a method's own library is there."""
+    return name not in NEEDS or find_spec(NEEDS[name]) is not None
