@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.study import Study
 from optuna.trial import TrialState
 
@@ -36,23 +37,41 @@ WORSE = 0.8
 """A failed start, told as a value, counts as this share of the worst throughput so far."""
 
 
-def suggest(trial: optuna.Trial, drafters: tuple[str, ...], flat: bool = False) -> Config:
-    """The parameters of a trial, as a person would write them down; conditional ones only where they matter.
+Choose = Callable[[str, BaseDistribution], Any]
+
+
+def walk(choose: Choose, drafters: tuple[str, ...], flat: bool = False) -> dict[str, Any]:
+    """The search space as a person would write it down; conditional parameters only where they matter.
 
     flat: all of them, always, for samplers that cannot handle conditions.
     """
-    chosen: dict[str, Value] = {ALGORITHM: trial.suggest_categorical(ALGORITHM, (NONE, EAGLE3))}
+    chosen: dict[str, Any] = {}
+
+    def pick(name: str, distribution: BaseDistribution) -> None:
+        chosen[name] = choose(name, distribution)
+
+    pick(ALGORITHM, CategoricalDistribution((NONE, EAGLE3)))
     if flat or chosen[ALGORITHM] == EAGLE3:
-        chosen[DRAFTER] = trial.suggest_categorical(DRAFTER, drafters)
-        chosen[NUM_STEPS] = trial.suggest_int(NUM_STEPS, 1, MAX_STEPS)
-        chosen[TOPK] = trial.suggest_categorical(TOPK, TOPKS)
+        pick(DRAFTER, CategoricalDistribution(drafters))
+        pick(NUM_STEPS, IntDistribution(1, MAX_STEPS))
+        pick(TOPK, CategoricalDistribution(TOPKS))
         if flat or chosen[TOPK] != 1:
-            chosen[DRAFT_TOKENS] = trial.suggest_int(DRAFT_TOKENS, 2, MAX_TOKENS, log=True)
+            pick(DRAFT_TOKENS, IntDistribution(2, MAX_TOKENS, log=True))
     for name, values in FLAGS.items():
-        value = trial.suggest_categorical(name, values)
-        assert value is not None  # it is one of the values
-        chosen[name] = value
+        pick(name, CategoricalDistribution(values))
     return chosen
+
+
+def suggest(trial: optuna.Trial, drafters: tuple[str, ...], flat: bool = False) -> dict[str, Any]:
+    """The parameters of a trial."""
+
+    def choose(name: str, distribution: BaseDistribution) -> Any:
+        if isinstance(distribution, IntDistribution):
+            return trial.suggest_int(name, distribution.low, distribution.high, log=distribution.log)
+        assert isinstance(distribution, CategoricalDistribution)
+        return trial.suggest_categorical(name, distribution.choices)
+
+    return walk(choose, drafters, flat)
 
 
 def fitted(params: Mapping[str, Any]) -> dict[str, Value]:

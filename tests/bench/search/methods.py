@@ -16,20 +16,9 @@ from optuna.study import Study
 from sweeper.samplers.distinct import Choose, DistinctSampler, Values, make_factory
 from tests.bench.search import ours
 from tests.bench.search.by_hand import FIRST_SHAPE, GridSampler, OneFactorSampler, results_of
-from tests.bench.search.launching import as_params, fitted
+from tests.bench.search.launching import as_params, fitted, walk
 from tests.bench.search.simulator import Surface
 from tests.bench.search.simulator.configurations import (
-    ALGORITHM,
-    DRAFT_TOKENS,
-    DRAFTER,
-    EAGLE3,
-    FLAGS,
-    MAX_STEPS,
-    MAX_TOKENS,
-    NONE,
-    NUM_STEPS,
-    TOPK,
-    TOPKS,
     Value,
     baseline,
     key,
@@ -82,7 +71,7 @@ def tpe_with_constraints(server: Surface, seed: int) -> BaseSampler:
         return key(fitted(values)) not in seen
 
     def propose(choose: Choose) -> Values:
-        return _walk(choose, server.drafters)
+        return walk(choose, server.drafters)
 
     def untried() -> list[Values]:
         rng = random.Random(f"{seed}:{len(seen)}")
@@ -102,25 +91,6 @@ def _draw(rng: random.Random, distribution: BaseDistribution) -> Value:
         return rng.choice([value for value in distribution.choices if value is not None])
     assert isinstance(distribution, IntDistribution)
     return rng.randint(distribution.low, distribution.high)
-
-
-def _walk(choose: Choose, drafters: tuple[str, ...]) -> Values:
-    """The same walk through the space as `suggest`, for a sampler that plans whole configurations."""
-
-    def pick(name: str, distribution: BaseDistribution) -> None:
-        values[name] = choose(name, distribution)
-
-    values: Values = {}
-    pick(ALGORITHM, CategoricalDistribution((NONE, EAGLE3)))
-    if values[ALGORITHM] == EAGLE3:
-        pick(DRAFTER, CategoricalDistribution(drafters))
-        pick(NUM_STEPS, IntDistribution(1, MAX_STEPS))
-        pick(TOPK, CategoricalDistribution(TOPKS))
-        if values[TOPK] != 1:
-            pick(DRAFT_TOKENS, IntDistribution(2, MAX_TOKENS, log=True))
-    for name, choices in FLAGS.items():
-        pick(name, CategoricalDistribution(choices))
-    return values
 
 
 def gaussian_process(_server: Surface, seed: int) -> BaseSampler:

@@ -108,7 +108,7 @@ def _standing(drafter: Drafter, topk: int, truth: Continuation) -> tuple[Ints, N
     """Where the target's tokens stand among the drafter's candidates.
 
     Returns the number of candidates of the first d levels that the drafter prefers to the target's token at depth
-    t ([rounds, t, d]), and whether that token and all before it are candidates at all ([rounds, t]).
+    t ([rounds, t, d]), and whether that token is a candidate at all ([rounds, t]); then so are all before it.
     """
     num_rounds = len(truth.nodes)
     better = np.zeros((num_rounds, MAX_STEPS, MAX_STEPS), np.int64)
@@ -116,7 +116,7 @@ def _standing(drafter: Drafter, topk: int, truth: Continuation) -> tuple[Ints, N
     for depth, (nodes, scores) in enumerate(_levels(drafter, topk, num_rounds)):
         drafted[:, depth] = (nodes == truth.nodes[:, depth, None]).any(axis=1)
         better[:, :, depth] = (scores[:, None, :] > truth.scores[:, :, None]).sum(axis=2)
-    return better.cumsum(axis=2), np.logical_and.accumulate(drafted, axis=1)
+    return better.cumsum(axis=2), drafted
 
 
 def _levels(drafter: Drafter, topk: int, num_rounds: int) -> Iterator[tuple[Ints, Floats]]:
