@@ -6,10 +6,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help setup sweep rehearse test unit lint check slow ci bench ui lock clean
+.PHONY: help setup sweep rehearse test unit lint check slow ci bench bench-search ui lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(READY)  ## create the environment in .venv (about 1.5 minutes, once)
 
@@ -56,6 +56,13 @@ bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's ow
 	$(BIN)/python -m tests.bench.client_cost
 	$(BIN)/python -m tests.bench.restart_time
 	$(BIN)/python -m tests.bench.own_time $(ARGS)
+
+bench-search: $(READY)  ## how many restarts each sampler needs (hours; goes on where it was interrupted)
+	@mkdir -p build
+	$(BIN)/python -m tests.bench.search run --file build/search_bench.jsonl --processes 2 $(ARGS)
+	$(BIN)/python -m tests.bench.search table --file build/search_bench.jsonl
+	$(BIN)/python -m tests.bench.search replay
+	$(BIN)/python -m tests.bench.search time
 
 ui: $(READY)  ## MLflow's page on the sweep's database
 	$(BIN)/specsweep ui $(ARGS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import optuna
 
-from sweeper.samplers.physics import Config, PhysicsSampler, Roles, SearchParameter, SearchSpace
+from sweeper.samplers.physics import Config, PhysicsSampler, Roles, SearchParameter, SearchSpace, Value
 
 SPECULATING = {"algorithm": ("EAGLE3",)}
 
@@ -31,12 +31,12 @@ def speculates(config: Config) -> bool:
 ROLES = Roles(("algorithm",), "num_steps", "topk", "draft_tokens", speculates)
 
 
-def at_most_twice_the_steps(config: Config) -> Config | None:
+def four_tokens_a_level(config: Config) -> Config | None:
     """A rule of the space: a tree has at most four times as many tokens as levels."""
     return None if int(config.get("draft_tokens", 0)) > 4 * int(config.get("num_steps", 9)) else config
 
 
-SPACE = SearchSpace(PARAMETERS, at_most_twice_the_steps)
+SPACE = SearchSpace(PARAMETERS, four_tokens_a_level)
 
 
 @dataclass(frozen=True)
@@ -71,27 +71,25 @@ class Server:
 
 def all_configs() -> list[Config]:
     """Every legal configuration."""
-    found: list[dict[str, str | int | float | bool]] = [{}]
+    found: list[dict[str, Value]] = [{}]
     for parameter in PARAMETERS:
-        found = [
-            {**c, parameter.name: v} if parameter.name in SPACE.active({**c, parameter.name: v}) else c
-            for c in found
-            for v in (
-                parameter.values
-                if parameter.name in SPACE.active({**c, parameter.name: parameter.values[0]})
-                else (0,)
-            )
-        ]
-    return [c for c in found if at_most_twice_the_steps(c) is not None]
+        grown: list[dict[str, Value]] = []
+        for config in found:
+            exists = parameter.name in SPACE.active({**config, parameter.name: parameter.values[0]})
+            grown += [{**config, parameter.name: v} for v in parameter.values] if exists else [config]
+        found = grown
+    return [config for config in found if four_tokens_a_level(config) is not None]
 
 
 def suggest_all(trial: optuna.Trial, parameters: tuple[SearchParameter, ...] = PARAMETERS) -> Config:
     """The trial's configuration, suggested parameter by parameter as an objective does."""
-    config: dict[str, str | int | float | bool] = {}
+    config: dict[str, Value] = {}
     for parameter in parameters:
         space = SearchSpace(parameters)
         if parameter.name in space.active({**config, parameter.name: parameter.values[0]}):
-            config[parameter.name] = trial.suggest_categorical(parameter.name, parameter.values)
+            value = trial.suggest_categorical(parameter.name, parameter.values)
+            assert value is not None
+            config[parameter.name] = value
     return config
 
 

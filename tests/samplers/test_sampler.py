@@ -6,6 +6,7 @@ import math
 
 import optuna
 import pytest
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from sweeper.samplers.distinct import SpaceExhausted
@@ -20,6 +21,8 @@ from sweeper.samplers.physics import (
     stored_forecast,
 )
 from tests.samplers.servers import ROLES, SPACE, Server, all_configs, new_study, objective, suggest_all
+
+MINIMIZE, MAXIMIZE = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
 
 
 def sampler(seed: int = 0) -> PhysicsSampler:
@@ -206,8 +209,8 @@ def test_a_study_in_milliseconds_is_minimised() -> None:
     assert study.best_value < 1.02 * min(1000 / server.throughput(config) for config in all_configs())
 
 
-@pytest.mark.parametrize("directions", [["minimize"], ["maximize", "maximize"]])
-def test_other_objectives_are_refused(directions: list[str]) -> None:
+@pytest.mark.parametrize("directions", [[MINIMIZE], [MAXIMIZE, MAXIMIZE]])
+def test_other_objectives_are_refused(directions: list[StudyDirection]) -> None:
     study = optuna.create_study(directions=directions, sampler=sampler())
     with pytest.raises(ValueError, match="MAXIMIZE"):
         study.ask()

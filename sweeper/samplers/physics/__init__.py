@@ -1,4 +1,4 @@
-"""A sampler that knows what speculative decoding is: acceptance and step time apart. Works with any Optuna study."""
+"""A sampler that knows what speculative decoding is: acceptance and step time apart. For any Optuna study."""
 
 from sweeper.samplers.physics.all_reduce import AllReduce, AllReduceTime
 from sweeper.samplers.physics.forecast import Estimate, Forecast, stored_forecast

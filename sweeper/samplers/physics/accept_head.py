@@ -15,7 +15,7 @@ from sweeper.samplers.physics.kernel import Kernel, shape_similarity
 NOISE = 0.008
 _SIZES = np.log(np.array([0.015, 0.015, 0.025, 0.015, 0.01]))
 """Of the rest: common, per drafter, per shape, per shape and drafter, and by flags."""
-_SPREAD = 0.7
+_SPREAD = np.full(5, 0.7)
 
 _MAX_SHAPES = 120
 """Of one drafter that are fitted: those with most launches."""
@@ -39,8 +39,9 @@ class AcceptHead:
         if not len(index):
             return mean, variance
         drafting = batch.take(index)
-        mean[index], variance[index] = self.parametric(drafting)
-        weights = np.exp(2 * self.sizes.log_sd)
+        mean[index], slopes = self.parametric(drafting)
+        variance[index] = (slopes**2).sum(axis=1)
+        weights = self.sizes.variances
         if self.rest is None or self.batch is None:
             variance[index] += weights.sum()
             return mean, variance
@@ -49,18 +50,29 @@ class AcceptHead:
         variance[index] += self.rest.variance(cross, np.full(len(index), weights.sum()))
         return mean, variance
 
+    def covariance(self, left: Batch, right: Batch) -> FloatArray:
+        """The covariance of the log accept_lengths of two batches: [left, right]; 0 where nothing is drafted."""
+        both = np.outer(left.speculative, right.speculative).astype(float)
+        a, b = self.parametric(left)[1], self.parametric(right)[1]
+        weights = self.sizes.variances
+        rest = np.tensordot(weights, _parts(self.kernel, left, right), 1)
+        if self.rest is not None and self.batch is not None:
+            crosses = [np.tensordot(weights, _parts(self.kernel, side, self.batch), 1) for side in (left, right)]
+            rest = self.rest.covariance(crosses[0], crosses[1], rest)
+        return np.asarray(both * ((left.drafter[:, None] == right.drafter[None]) * (a @ b.T) + rest))
+
     def parametric(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
-        """What the drafters' fits alone say of drafting configurations."""
-        mean, variance = np.zeros(len(batch)), np.zeros(len(batch))
+        """What the drafters' fits alone say: the mean [n], and its slopes [n, 6] by independent unit errors."""
+        mean, slopes = np.zeros(len(batch)), np.zeros((len(batch), 6))
         topk, steps = batch.topk.astype(int), batch.num_steps.astype(int)
-        for drafter in np.unique(batch.drafter):
+        for drafter in np.unique(batch.drafter[batch.speculative]):
             for k in np.unique(topk):
                 rows = np.flatnonzero((batch.drafter == drafter) & (topk == k))
                 if len(rows):
                     table = self._table(int(drafter), int(k), int(steps[rows].max()))
                     where = steps[rows], table_index(int(k), batch.draft_tokens[rows].astype(int))
-                    mean[rows], variance[rows] = table[0][where], table[1][where]
-        return mean, variance
+                    mean[rows], slopes[rows] = table[0][where], table[1][where]
+        return mean, slopes
 
     def _table(self, drafter: int, topk: int, max_steps: int) -> tuple[FloatArray, FloatArray]:
         known = self._tables.get((drafter, topk))
@@ -87,7 +99,7 @@ def fit_acceptance(
     first: DrafterFit | None = None
     for drafter in order:
         rows = groups[drafter]
-        seen = _by_shape(batch.take(rows), log_length[rows], [survival[row] for row in rows])
+        seen = _by_shape(batch.take(rows), log_length[rows], [survival[row] for row in rows.tolist()])
         fits[drafter] = fit_drafter(seen, prior_fit(first))
         if first is None and len(rows):
             first = fits[drafter]
@@ -98,8 +110,8 @@ def fit_acceptance(
     parts = _parts(kernel, batch, batch)
     nothing = np.zeros((len(batch), len(batch)))
     sizes = learn_sizes(parts, nothing, np.zeros(len(batch)), rest, head.sizes)
-    noise = np.exp(2 * sizes.log_noise) * np.eye(len(batch))
-    covariance = np.tensordot(np.exp(2 * sizes.log_sd), parts, 1) + noise
+    noise = sizes.noise * np.eye(len(batch))
+    covariance = np.tensordot(sizes.variances, parts, 1) + noise
     head.batch, head.sizes, head.rest = batch, sizes, condition(covariance, rest)
     return head
 

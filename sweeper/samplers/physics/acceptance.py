@@ -1,10 +1,11 @@
 """How many drafts a verify step accepts, from six numbers per drafter.
 
-A drafter's first choice is right with probability sigmoid(level - drop - decay * depth + spread * z), where z varies
-from step to step (some text is easy): `drop` applies after the first token, which alone sees the target's own features.
-What the first choice leaves is shared among its siblings, each `ratio` times the one before, `mass` of it in all.
-The tree is grown as EAGLE-2 does: topk nodes per level by cumulative probability, each with topk children, and
-of all of them the draft_tokens - 1 most probable are verified (the root is the last one).
+A drafter's first choice is right with probability sigmoid(level - drop - decay * depth + spread * z), where z
+varies from step to step (some text is easy): `drop` applies after the first token, which alone sees the
+target's own features. What the first choice leaves is shared among its siblings, each `ratio` times the one
+before, `mass` of it in all. The tree is grown as EAGLE-2 does: topk nodes per level by cumulative probability,
+each with topk children, and of all of them the draft_tokens - 1 most probable are verified (the root is the
+last one).
 
 Source of the tree: EAGLE-2 (Li et al. 2024), and SGLang's `eagle_utils.py`, which follows it.
 """
@@ -20,7 +21,7 @@ from sweeper.samplers.physics.batch import MAX_TREE_TOKENS, FloatArray
 LEVEL, DROP, DECAY, SPREAD, RATIO, MASS = range(6)
 """The columns of a drafter's parameters."""
 
-PRIOR_MEAN = np.array([0.9, 0.12, 0.12, 0.9, 0.55, 0.7])
+PRIOR_MEAN = np.array([0.7, 0.12, 0.12, 0.9, 0.55, 0.7])
 PRIOR_SD = np.array([1.0, 0.15, 0.12, 0.4, 0.12, 0.12])
 LOWER = np.array([-4.0, -0.2, -0.05, 0.05, 0.15, 0.2])
 UPPER = np.array([5.0, 1.2, 1.0, 2.5, 0.9, 0.97])
@@ -37,7 +38,8 @@ def survival_tables(
 ) -> dict[int, FloatArray]:
     """Per number of steps s the probability that at least d drafts are accepted: [b, tokens, d - 1], d up to s.
 
-    parameters [b, 6]. `tokens` runs from 0 to max_tokens; a chain (topk 1) has only tokens = 1, whatever its length.
+    parameters [b, 6]. `tokens` runs from 0 to max_tokens; a chain (topk 1) has only tokens = 1, whatever its
+    length.
     """
     sure = _first_choice(parameters, max(steps))
     if topk == 1:

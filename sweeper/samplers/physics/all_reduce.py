@@ -1,7 +1,7 @@
 """Times of all-reduces, measured without a server, as an expectation of what the communication flags do.
 
-A decode step makes two all-reduces per layer over the tokens verified, and a few over the branches in each draft forward.
-It is only an expectation: the model still learns what the flags do to the server itself.
+A decode step makes two all-reduces per layer over the tokens verified, and a few over the branches in each
+draft forward. It is only an expectation: the model still learns what the flags do to the server itself.
 """
 
 from __future__ import annotations

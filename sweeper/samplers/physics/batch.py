@@ -17,7 +17,7 @@ MAX_TREE_TOKENS = 64
 
 
 def tree_capacity(num_steps: FloatArray, topk: FloatArray) -> FloatArray:
-    """Most tokens, root included, that a draft tree can hold: topk at the first level, topk squared at later ones."""
+    """Most tokens, root included, of a draft tree: topk at the first level, topk squared at later ones."""
     return 1 + topk + (num_steps - 1) * topk**2
 
 

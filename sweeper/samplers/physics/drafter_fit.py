@@ -30,7 +30,7 @@ _LENGTH_ERROR = 0.03
 
 _STEP = 1e-3
 _MAX_EVALUATIONS = 20
-_RELATED = np.array([0.8, 0.6, 0.6, 0.6, 0.6, 0.6])
+_RELATED = np.array([1.2, 0.8, 0.8, 0.7, 0.6, 0.6])
 """A second drafter on the same text resembles the first: its prior spread, relative."""
 
 
@@ -52,17 +52,19 @@ class DrafterFit:
     covariance: FloatArray
 
     def tables(self, topk: int, max_steps: int) -> tuple[FloatArray, FloatArray]:
-        """log accept_length and its variance, each [num_steps, tokens]; a chain uses tokens = 1."""
+        """log accept_length [num_steps, tokens] and its slopes [num_steps, tokens, 6], in units of `root`.
+
+        A chain uses tokens = 1. The row of no steps is 0.
+        """
         shifts = 0.1 * np.sqrt(np.diag(self.covariance)).clip(1e-3)
         shifts = np.where(self.mean + shifts < UPPER, shifts, -shifts)
         stacked = np.vstack([self.mean, self.mean + np.diag(shifts)])
         tables = survival_tables(stacked, topk, range(1, max_steps + 1))
         logs = np.stack([np.log1p(tables[s].sum(axis=2)) for s in range(1, max_steps + 1)], axis=1)
+        logs = np.concatenate([np.zeros_like(logs[:, :1]), logs], axis=1)
         slopes = (logs[1:] - logs[0]) / shifts[:, None, None]
-        variance = np.einsum("isn,ij,jsn->sn", slopes, self.covariance, slopes)
-        return np.concatenate([np.zeros_like(logs[0, :1]), logs[0]]), np.concatenate(
-            [np.zeros_like(variance[:1]), variance]
-        )
+        root = np.linalg.cholesky(self.covariance + 1e-12 * np.eye(len(self.mean)))
+        return logs[0], np.einsum("isn,ij->snj", slopes, root)
 
 
 def prior_fit(related: DrafterFit | None) -> DrafterFit:
@@ -93,9 +95,12 @@ def fit_drafter(accepted: Sequence[Accepted], prior: DrafterFit) -> DrafterFit:
         values = residuals(np.vstack([point, point + _STEP * np.eye(len(point))]))
         return np.asarray((values[1:] - values[0]).T / _STEP)
 
+    def single(point: FloatArray) -> FloatArray:
+        return np.asarray(residuals(point[None])[0])
+
     start = np.clip(center, LOWER + 1e-3, UPPER - 1e-2)
     found = least_squares(
-        lambda point: residuals(point[None])[0],
+        single,
         start,
         jac=jacobian,
         bounds=(LOWER, UPPER),

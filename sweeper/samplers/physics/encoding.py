@@ -1,6 +1,7 @@
 """From configurations to arrays and back.
 
-A configuration is a head (drafter, steps, topk, draft tokens: all that shapes acceptance) together with system flags.
+A configuration is a head (drafter, steps, topk, draft tokens: all that shapes acceptance) together with system
+flags.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from sweeper.samplers.physics.batch import MAX_TREE_TOKENS, Batch, BoolArray, Fl
 from sweeper.samplers.physics.roles import Roles
 from sweeper.samplers.physics.space import Config, SearchParameter, SearchSpace, Value, position
 
-DENSE = 10
-SPREAD = 1.15
-"""Of a number in a head the first DENSE values are proposed, then such as are SPREAD times further along."""
+MANY_VALUES, FEW_VALUES = 12, 6
+"""A number with more values than the first is thinned out, unless fewer than the second would be left."""
 
 MANY_HEADS = 600
 
@@ -39,7 +39,8 @@ class Head:
 class Encoding:
     """The arrays of one search space.
 
-    heads: the heads that can be proposed, each shape once; table: the same as arrays, without flags. flags: the parameters that are system flags.
+    heads: the heads that can be proposed, each shape once; table: the same as arrays, without flags. flags:
+    the parameters that are system flags.
     """
 
     def __init__(self, space: SearchSpace, roles: Roles) -> None:
@@ -65,7 +66,7 @@ class Encoding:
         return len(self._drafters)
 
     def combine(self, heads: IntArray, flags: IntArray) -> Batch:
-        """Configurations from indices of heads [n] and of flag values [n, f]; flags that do not exist become -1."""
+        """Configurations from indices of heads [n] and flag values [n, f]; those that do not exist become -1."""
         table = self.table.take(heads)
         codes = flags.copy()
         for column, conditions in enumerate(self._active):
@@ -94,7 +95,8 @@ class Encoding:
     def config(self, head: int, codes: IntArray) -> Config:
         """The configuration of a head and a row of a batch's flags, active parameters only."""
         values = dict(self.heads[head].values)
-        values |= {p.name: p.values[code] for p, code in zip(self.flags, codes.tolist(), strict=True) if code >= 0}
+        coded = zip(self.flags, codes.tolist(), strict=True)
+        values |= {flag.name: flag.values[code] for flag, code in coded if code >= 0}
         return self.space.active(values)
 
     def encode(self, configs: Sequence[Config], foreign: BoolArray) -> tuple[Batch, IntArray]:
@@ -158,7 +160,8 @@ class Encoding:
     def _enumerate(self, parameters: Sequence[SearchParameter]) -> list[Head]:
         configs: list[dict[str, Value]] = [{}]
         for parameter in parameters:
-            values = _thinned(parameter.values) if parameter.name not in self._drafter_names else parameter.values
+            is_number = parameter.name not in self._drafter_names
+            values = _thinned(parameter.values) if is_number else parameter.values
             grown: list[dict[str, Value]] = []
             for config in configs:
                 held = self.space.active({**config, parameter.name: parameter.values[0]})
@@ -202,12 +205,11 @@ def _number(value: object, missing: float) -> float:
 
 
 def _thinned(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """All of the first DENSE values, then ever wider apart, and the last."""
-    kept: list[int] = []
-    for index in range(len(values)):
-        if index < DENSE or index >= SPREAD * kept[-1] or index == len(values) - 1:
-            kept.append(index)
-    return tuple(values[index] for index in kept)
+    """Of many numbers those with three significant bits (… 7, 8, 10, 12, 14, 16, 20 …), which fill whole tiles."""
+    if len(values) <= MANY_VALUES or not all(isinstance(value, int) for value in values):
+        return values
+    kept = [v for v in values if isinstance(v, int) and v % 2 ** max(0, abs(v).bit_length() - 3) == 0]
+    return tuple(kept) if len(kept) >= FEW_VALUES else values
 
 
 def _distinct(heads: Sequence[Head], names: Roles) -> tuple[Head, ...]:

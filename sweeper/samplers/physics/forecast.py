@@ -1,4 +1,4 @@
-"""What was expected of a trial when it was proposed, and why it was proposed: kept with the trial, shown to people."""
+"""What was expected of a trial when it was proposed, and why it was proposed. Kept with the trial."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
-from sweeper.samplers.physics.model import Prediction
+from sweeper.samplers.physics.prediction import Prediction
 
 FORECAST_ATTR = "specsweep:forecast"
 """The trial's system attribute."""
@@ -33,7 +33,8 @@ class Forecast:
 
     throughput: tokens per second. step_time_ms: milliseconds per decode step. p_start: chance that the server
     starts. expected_gain: what it should add to the best throughput known, relative, chance of starting
-    included (0.01: one percent); None where nothing can be said yet. reason: why it was proposed, in words.
+    included (0.01: one percent). remaining_gain: the largest expected gain of any untested configuration at
+    that moment. Both are None where nothing can be said yet. reason: why it was proposed, in words.
     by_model: expected log throughput and its standard deviation by each model, to tell later which is better.
     """
 
@@ -41,20 +42,30 @@ class Forecast:
     accept_length: Estimate | None
     step_time_ms: Estimate | None
     p_start: float
-    expected_gain: float | None
     reason: str
+    expected_gain: float | None = None
+    remaining_gain: float | None = None
     by_model: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def estimates(prediction: Prediction, index: int, noise: float) -> tuple[Estimate | None, ...]:
-    """Throughput, accept_length and step time of one predicted configuration. noise: variance of a measurement."""
-    throughput = _estimate(prediction.throughput[index], prediction.throughput_variance[index] + noise)
+@dataclass(frozen=True)
+class Estimates:
+    """Of throughput, accept_length and step time, as in a Forecast."""
+
+    throughput: Estimate | None = None
+    accept_length: Estimate | None = None
+    step_time_ms: Estimate | None = None
+
+
+def estimates(prediction: Prediction, noise: float) -> Estimates:
+    """The estimates of the first of the predicted configurations. noise: variance of a measured log throughput."""
     accept = time = None
     if prediction.accept is not None:
-        accept = _estimate(prediction.accept[0][index], prediction.accept[1][index], least=1.0)
+        accept = _estimate(prediction.accept[0][0], prediction.accept[1][0], least=1.0)
     if prediction.time is not None:
-        time = _estimate(prediction.time[0][index], prediction.time[1][index])
-    return throughput, accept, time
+        time = _estimate(prediction.time[0][0], prediction.time[1][0])
+    throughput = _estimate(prediction.throughput[0], prediction.throughput_variance[0] + noise)
+    return Estimates(throughput, accept, time)
 
 
 def to_json(forecast: Forecast) -> dict[str, Any]:
@@ -67,7 +78,8 @@ def to_json(forecast: Forecast) -> dict[str, Any]:
             ("step_time_ms", forecast.step_time_ms),
         )
     }
-    shown |= {"p_start": forecast.p_start, "expected_gain": forecast.expected_gain, "reason": forecast.reason}
+    shown |= {"p_start": forecast.p_start, "reason": forecast.reason}
+    shown |= {"expected_gain": forecast.expected_gain, "remaining_gain": forecast.remaining_gain}
     return shown | {"by_model": {name: list(pair) for name, pair in forecast.by_model.items()}}
 
 
@@ -80,8 +92,9 @@ def stored_forecast(trial: FrozenTrial) -> Forecast | None:
     return Forecast(
         **{name: None if numbers is None else Estimate(*numbers) for name, numbers in known.items()},
         p_start=stored["p_start"],
-        expected_gain=stored["expected_gain"],
         reason=stored["reason"],
+        expected_gain=stored["expected_gain"],
+        remaining_gain=stored["remaining_gain"],
         by_model={name: (pair[0], pair[1]) for name, pair in stored["by_model"].items()},
     )
 

@@ -33,7 +33,13 @@ class Posterior:
     def variance(self, cross: FloatArray, prior: FloatArray) -> FloatArray:
         """The variances left of `prior` [m]."""
         explained = solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
-        return np.maximum(prior - np.einsum("nm,nm->m", explained, explained), 1e-10)
+        return np.asarray(np.maximum(prior - np.einsum("nm,nm->m", explained, explained), 1e-10))
+
+    def covariance(self, left: FloatArray, right: FloatArray, prior: FloatArray) -> FloatArray:
+        """The covariance left of `prior` [l, r] between two sets whose cross-covariances are given: [l, r]."""
+        a = solve_triangular(self.factor, left.T, lower=True, check_finite=False)
+        b = solve_triangular(self.factor, right.T, lower=True, check_finite=False)
+        return np.asarray(prior - a.T @ b)
 
 
 def condition(covariance: FloatArray, values: FloatArray) -> Posterior:
@@ -47,8 +53,18 @@ class Sizes:
     """Expected standard deviations of each part (their logarithms), how unsure these are, and the noise's."""
 
     log_sd: FloatArray
-    spread: float
+    spread: FloatArray
     log_noise: float
+
+    @property
+    def variances(self) -> FloatArray:
+        """Of the parts."""
+        return np.asarray(np.exp(2 * self.log_sd))
+
+    @property
+    def noise(self) -> float:
+        """Variance of one observation around the truth."""
+        return float(np.exp(2 * self.log_noise))
 
 
 def learn_sizes(
@@ -56,15 +72,15 @@ def learn_sizes(
 ) -> Sizes:
     """The most probable sizes.
 
-    parts [c, n, n]: the unit covariances. fixed [n, n]: what is not learnt. extra [n]: variance of each observation
-    beyond the common noise. With fewer than three observations the prior is returned.
+    parts [c, n, n]: the unit covariances. fixed [n, n]: what is not learnt. extra [n]: variance of each
+    observation beyond the common noise. With fewer than three observations the prior is returned.
     """
     num = len(values)
     if num < 3:
         return prior
     flat = parts.reshape(len(parts), -1)
     center = np.append(prior.log_sd, prior.log_noise)
-    scale = np.append(np.full(len(prior.log_sd), prior.spread), _NOISE_SPREAD)
+    scale = np.append(prior.spread, _NOISE_SPREAD)
     base = fixed + np.diag(extra + _JITTER)
     identity = np.eye(num)
 

@@ -1,21 +1,36 @@
 """How alike two configurations are: the parts of the covariance that both step time and plain throughput use.
 
 One part per system flag, and six more: the tree's shape, stairs in the tokens verified (tiles of the GPU), the
-drafter, flags that act differently on a speculating server, pairs of flags, and flags that act by the tree's shape.
+drafter, flags that act differently on a speculating server, pairs of flags, and flags that act by the tree's
+shape. A flag counts in these as its own effect is expected to.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sweeper.samplers.physics.batch import Batch, FloatArray
+from sweeper.samplers.physics.gp import Sizes
+from sweeper.samplers.physics.roles import FlagPrior
 from sweeper.samplers.physics.space import SearchParameter
 
 _NEIGHBOUR_SHARE = 0.85
 """Of an ordered flag's effect: what neighbouring values share."""
+
+
+_SPREADS = (1.0, 1.2, 0.7, 0.5, 0.5, 0.5)
+"""How unsure the logarithms of the structural parts' sizes are, in their order, and those of flags."""
+_FLAG_SPREAD = 0.6
+
+_DILUTION = 0.5
+"""0: a flag changes each step by the same share. 1: by the same time."""
+
+_LARGEST = 0.04
+"""A flag expected to do more than this (CUDA graphs) does not for that reason interact more."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +52,18 @@ class Structure:
 class Kernel:
     """The parts for one set of flags: the flags' own first, then the structural ones."""
 
-    def __init__(self, flags: Sequence[SearchParameter]) -> None:
+    def __init__(self, flags: Sequence[SearchParameter], priors: Sequence[FlagPrior]) -> None:
         self._tables = [_embedding(flag) for flag in flags]
         self._squares = [np.linalg.cholesky((table @ table.T) ** 2) for table in self._tables]
         self._owner = np.repeat(np.arange(len(flags)), [table.shape[1] for table in self._tables])
+        sizes = np.array([prior.size for prior in priors]).clip(1e-6, _LARGEST)
+        self._weights = sizes / sizes.sum() if len(flags) else sizes
+
+    def prior(self, flag_sizes: FloatArray, structure: Structure, noise: float) -> Sizes:
+        """The expected sizes of all parts. flag_sizes: the flags' own."""
+        sizes = np.concatenate([flag_sizes, structure.sizes()])
+        spreads = np.concatenate([np.full(self.num_flags, _FLAG_SPREAD), _SPREADS])
+        return Sizes(np.log(np.maximum(sizes, 1e-4)), spreads, math.log(noise))
 
     @property
     def num_flags(self) -> int:
@@ -67,22 +90,22 @@ class Kernel:
         """The variance of each configuration by itself: [n]."""
         speculative = batch.speculative.astype(float)
         stairs, depth = _stairs(batch), _depth(batch)
-        own = variances[: self.num_flags].sum()
         shape, stair, drafter, speculation, pairs, tree = variances[self.num_flags :]
-        has_flags, has_pairs = min(1, self.num_flags), min(1, self.num_flags // 2)
-        whole = own + has_flags * (speculation + tree) + has_pairs * pairs
+        whole = variances[: self.num_flags].sum() + min(1, self.num_flags) * (speculation + tree)
+        whole = whole * _strength(batch) ** 2 + pairs * min(1, self.num_flags // 2) * _strength(batch) ** 4
         structural = shape * speculative + stair * (stairs**2).sum(axis=1) / 8 + drafter * (depth**2).sum(axis=1)
         return np.asarray(whole + structural)
 
     def alike(self, left: Batch, right: Batch) -> FloatArray:
-        """The share of flags that are the same, similar values counting in part: [left, right]; 1 without flags."""
+        """How far the flags are the same, similar values counting in part: [left, right], 1 at most."""
         if not self.num_flags:
             return np.ones((len(left), len(right)))
-        return np.asarray(self._embed(left) @ self._embed(right).T / self.num_flags)
+        return self._weighted(self._embed(left), self._embed(right), self._weights)
 
     def _embed(self, batch: Batch) -> FloatArray:
         columns = [table[batch.flags[:, f] + 1] for f, table in enumerate(self._tables)]
-        return np.concatenate(columns, axis=1) if columns else np.zeros((len(batch), 0))
+        strength = _strength(batch)[:, None]
+        return np.concatenate(columns, axis=1) * strength if columns else np.zeros((len(batch), 0))
 
     def _structural(self, left: Batch, right: Batch, a: FloatArray, b: FloatArray) -> Iterator[FloatArray]:
         same = np.asarray(left.speculative[:, None] == right.speculative[None], dtype=float)
@@ -91,17 +114,25 @@ class Kernel:
         yield near * both
         yield _stairs(left) @ _stairs(right).T / 8
         yield (left.drafter[:, None] == right.drafter[None]) * (_depth(left) @ _depth(right).T)
-        num = self.num_flags
-        alike = a @ b.T
-        yield alike * same / max(num, 1)
-        if num > 1:
-            own = np.zeros_like(alike)
-            for table, f in zip(self._squares, range(num), strict=True):
-                own += table[left.flags[:, f] + 1] @ table[right.flags[:, f] + 1].T
-            yield (alike**2 - own) / (num * (num - 1))
-        else:
-            yield np.zeros_like(alike)
-        yield alike * near / max(num, 1)
+        alike = self._weighted(a, b, self._weights)
+        yield alike * same
+        yield self._paired(left, right, alike, self._weights)
+        yield alike * near
+
+    def _weighted(self, a: FloatArray, b: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray((a * weights[self._owner]) @ b.T)
+
+    def _paired(self, left: Batch, right: Batch, alike: FloatArray, weights: FloatArray) -> FloatArray:
+        """How alike two configurations are in pairs of flags, without the flags by themselves."""
+        remaining = 1 - (weights**2).sum()
+        if self.num_flags < 2 or remaining < 1e-6:
+            return np.zeros_like(alike)
+        single = np.zeros_like(alike)
+        both = np.outer(_strength(left) ** 2, _strength(right) ** 2)
+        for f, table in enumerate(self._squares):
+            if weights[f] > 0:
+                single += weights[f] ** 2 * (table[left.flags[:, f] + 1] @ table[right.flags[:, f] + 1].T)
+        return np.asarray((alike**2 - both * single) / remaining)
 
 
 def shape_similarity(left: Batch, right: Batch) -> FloatArray:
@@ -120,6 +151,12 @@ def _stairs(batch: Batch) -> FloatArray:
     tokens = batch.draft_tokens
     columns = (np.ceil(tokens / 8) / 2, np.ceil(tokens / 16), np.ceil(tokens / 32) * 2)
     return np.stack(columns, axis=1) * batch.speculative[:, None]
+
+
+def _strength(batch: Batch) -> FloatArray:
+    """How much of a step the flags act on, at first guess: drafting and its host time are beyond them."""
+    longer = 1.5 + 0.06 * (batch.num_steps - 1) + 0.01 * (batch.draft_tokens - 1)
+    return np.where(batch.speculative, longer**-_DILUTION, 1.0)
 
 
 def _depth(batch: Batch) -> FloatArray:

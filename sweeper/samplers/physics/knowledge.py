@@ -11,8 +11,11 @@ from sweeper.samplers.physics.all_reduce import AllReduce, AllReduceShift
 from sweeper.samplers.physics.batch import Batch, FloatArray
 from sweeper.samplers.physics.encoding import Encoding
 from sweeper.samplers.physics.evidence import Evidence
+from sweeper.samplers.physics.expectations import Expectations
 from sweeper.samplers.physics.kernel import Kernel
-from sweeper.samplers.physics.model import Model, PhysicsModel, PlainModel, fit_physics, fit_plain
+from sweeper.samplers.physics.physics_model import PhysicsModel, fit_physics
+from sweeper.samplers.physics.plain_model import PlainModel, fit_plain
+from sweeper.samplers.physics.prediction import Model
 from sweeper.samplers.physics.start_risk import StartRisk
 
 _HANGS = 0.95
@@ -24,23 +27,28 @@ class Teacher:
 
     def __init__(self, encoding: Encoding, all_reduce: AllReduce | None = None) -> None:
         self.encoding = encoding
-        self._kernel = Kernel(encoding.flags)
-        self._all_reduce = all_reduce and AllReduceShift(all_reduce, encoding.flags, encoding.default_flags)
+        self._kernel = Kernel(encoding.flags, [encoding.roles.flag_prior(flag) for flag in encoding.flags])
+        self._all_reduce: AllReduceShift | None = None
+        if all_reduce is not None:
+            self._all_reduce = AllReduceShift(all_reduce, encoding.flags, encoding.default_flags)
+        self._expectations = Expectations(encoding, self._all_reduce)
 
     def learn(self, evidence: Evidence, pending: Batch | None = None) -> Knowledge:
-        """Fit everything. `pending`: configurations being measured now; they are taken to bring what is expected."""
+        """Fit everything. `pending`: configurations being measured now, taken to bring what is expected."""
         telling = evidence.most_telling()
-        physics = fit_physics(self.encoding, self._kernel, telling, self._all_reduce)
-        plain = fit_plain(self.encoding, self._kernel, telling)
+        physics, plain = self._physics(telling), self._plain(telling)
         if pending is not None and len(pending):
-            if physics is not None:
-                imagined = _imagined(telling, pending, physics)
-                physics = fit_physics(self.encoding, self._kernel, imagined, self._all_reduce)
-            if plain is not None:
-                plain = fit_plain(self.encoding, self._kernel, _imagined(telling, pending, plain))
+            physics = physics and self._physics(_imagined(telling, pending, physics))
+            plain = plain and self._plain(_imagined(telling, pending, plain))
         told = np.flatnonzero(evidence.failed | np.isfinite(evidence.log_throughput))
         risk = StartRisk(evidence.batch.take(told), evidence.failed[told])
         return Knowledge(evidence, physics, plain, risk, self._all_reduce)
+
+    def _physics(self, evidence: Evidence) -> PhysicsModel | None:
+        return fit_physics(self.encoding, self._kernel, evidence, self._expectations)
+
+    def _plain(self, evidence: Evidence) -> PlainModel | None:
+        return fit_plain(self._kernel, evidence, self._expectations)
 
 
 @dataclass(frozen=True)

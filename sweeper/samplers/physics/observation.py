@@ -78,6 +78,7 @@ class UserAttributes:
     spelling: Spelling = field(default_factory=Spelling)
 
     def __call__(self, trial: FrozenTrial) -> Observation | None:
+        """The trial's observation."""
         config = self.spelling.to_config(trial.params)
         if any(value > 0 for value in trial.constraints.values()):
             return Observation(config, failed=True)

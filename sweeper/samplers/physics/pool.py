@@ -1,7 +1,7 @@
 """The configurations that a proposal is chosen from: few of millions, the ones that could matter.
 
-A small space is listed whole. Of a large one: all heads with the best flags known, all flags with the most promising
-heads, the most promising of both together, and some at random.
+A small space is listed whole. Of a large one: all heads with the best flags known, all flags with the most
+promising heads, the most promising of both together, and some at random.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class Pool:
             gain, mean = score(settings.batch)
             top = np.concatenate([_largest(gain, 2), _largest(mean, 1)])
             flags += list(settings.batch.flags[top])
-        for row in np.unique(np.array(flags, dtype=np.int64), axis=0)[: _NUM_FLAGS + len(promising)]:
-            found.append(self._combined(worth, np.tile(row, (len(worth), 1)), given))
+        rows = np.unique(np.array(flags, dtype=np.int64), axis=0)[: _NUM_FLAGS + len(promising)]
+        found += [self._combined(worth, np.tile(row, (len(worth), 1)), given) for row in rows]
         return Candidates(np.concatenate([c.heads for c in found]), Batch.join([c.batch for c in found]))
 
     def _settings(

@@ -35,12 +35,12 @@ KNOWN_FLAGS: Mapping[str, FlagPrior] = MappingProxyType(
     {
         "cuda_graph": FlagPrior(0.12, {False: _NO_GRAPHS}),
         "disable_cuda_graph": FlagPrior(0.12, {True: _NO_GRAPHS}),
-        "num_continuous_decode_steps": FlagPrior(0.015),
-        "disable_custom_all_reduce": FlagPrior(0.04),
-        "nccl_proto": FlagPrior(0.05),
-        "nccl_algo": FlagPrior(0.03),
-        "nccl_p2p_level": FlagPrior(0.04),
-        "attention_backend": FlagPrior(0.05),
+        "num_continuous_decode_steps": FlagPrior(0.014),
+        "disable_custom_all_reduce": FlagPrior(0.035),
+        "nccl_proto": FlagPrior(0.03),
+        "nccl_algo": FlagPrior(0.016),
+        "nccl_p2p_level": FlagPrior(0.03),
+        "attention_backend": FlagPrior(0.035),
     }
 )
 """By name in lower case, with underscores and without a leading `env.`, so that flags and variables both match."""

@@ -1,12 +1,12 @@
 """An Optuna sampler that knows what speculative decoding is.
 
-    space = SearchSpace((SearchParameter("drafter", ("none", "a", "b")), SearchParameter("num_steps", (1, 2, 3), …), …))
-    roles = Roles(drafter=("drafter",), num_steps="num_steps", speculates=lambda c: c["drafter"] != "none")
-    study = optuna.create_study(direction="maximize", sampler=PhysicsSampler(space, roles, seed=0))
+    space = SearchSpace((SearchParameter("drafter", ("none", "a", "b")), SearchParameter("num_steps", (1, 2,
+    3), …), …)) roles = Roles(drafter=("drafter",), num_steps="num_steps", speculates=lambda c: c["drafter"] !=
+    "none") study = optuna.create_study(direction="maximize", sampler=PhysicsSampler(space, roles, seed=0))
 
 The objective suggests its parameters as always and returns tokens per second; it tells the sampler more with
-`trial.set_user_attr("accept_length", …)` and `"accept_histogram"`. Any Optuna study will do; nothing else of specsweep
-is needed.
+`trial.set_user_attr("accept_length", …)` and `"accept_histogram"`. Any Optuna study will do; nothing else of
+specsweep is needed.
 """
 
 from __future__ import annotations
@@ -44,23 +44,24 @@ _PER_SECOND = 1000.0
 class PhysicsSampler(BaseSampler):
     """Plans a whole legal, untried configuration per trial, and then serves its values.
 
-    Proposals depend on (seed, trial number, finished trials, pending trials) and on nothing else: a resumed study goes
-    on as an uninterrupted one would. Values that a trial already has (enqueued ones) are kept. Parameters that the space
-    does not name go to TPE.
+    Proposals depend on (seed, trial number, finished trials, pending trials) and on nothing else: a resumed
+    study goes on as an uninterrupted one would. Values that a trial already has (enqueued ones) are kept.
+    Parameters that the space does not name go to TPE.
 
     space, roles: what is searched, and which parameter means what.
     observe: what a finished trial says; read from its value and user attributes unless given.
     spelling: how configurations are written in the study.
     earlier: observations of other studies on the same host.
     all_reduce: timings of all-reduces; an expectation only.
-    objective_is_throughput: the value is tokens per second, to be maximised. Otherwise it is milliseconds per token, to be
+    objective_is_throughput: the value is tokens per second, to be maximised. Otherwise it is milliseconds per
+    token, to be
         minimised; forecasts then show its reciprocal, tokens per second.
 
-    `before_trial` raises ValueError for a study with several objectives or the wrong direction, and SpaceExhausted when
-    every legal configuration was tried.
+    `before_trial` raises ValueError for a study with several objectives or the wrong direction, and
+    SpaceExhausted when every legal configuration was tried.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (all but the first three have defaults that fit most studies)
         self,
         space: SearchSpace,
         roles: Roles,
@@ -173,8 +174,8 @@ class PhysicsSampler(BaseSampler):
         wanted = StudyDirection.MAXIMIZE if self._is_throughput else StudyDirection.MINIMIZE
         if study.directions != [wanted]:
             raise ValueError(
-                f"study {study.study_name!r} has directions {[d.name for d in study.directions]}; this sampler needs "
-                f"one objective, {wanted.name} (objective_is_throughput={self._is_throughput})"
+                f"study {study.study_name!r} has directions {[d.name for d in study.directions]}; this sampler "
+                f"needs one objective, {wanted.name} (objective_is_throughput={self._is_throughput})"
             )
 
     def _trial_seed(self, number: int) -> int:

@@ -27,9 +27,9 @@ def position(value: object, values: tuple[Value, ...]) -> int:
 class SearchParameter:
     """One parameter of the server.
 
-    values: what it may take; the first is taken for the server's own default where `Roles.default` names no other.
-    ordered: neighbours in `values` behave alike, so that what is learnt of one says something of the next.
-    when: the values that earlier parameters must have for this one to exist.
+    values: what it may take; the first is taken for the server's own default where `Roles.default` names no
+    other. ordered: neighbours in `values` behave alike, so that what is learnt of one says something of the
+    next. when: the values that earlier parameters must have for this one to exist.
 
     Raises ValueError when there is no value, or one twice.
     """
@@ -52,7 +52,8 @@ class SearchSpace:
     """All parameters, and what makes two configurations the same.
 
     parameters: in an order in which conditions look backwards only.
-    normal: the canonical form of a configuration (active parameters only), None if it is illegal. Two configurations
+    normal: the canonical form of a configuration (active parameters only), None if it is illegal. Two
+    configurations
         with equal canonical forms are one. It may be slow: it is called for configurations about to be
         proposed, and its answers are kept.
 

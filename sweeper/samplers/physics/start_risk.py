@@ -1,7 +1,7 @@
 """The chance that a configuration starts: sparse blame over values and pairs of values.
 
-Whatever a started server had is innocent, alone and in pairs. What is left shares the blame for each failure, and more
-of it goes to what explains several failures: few causes explain much.
+Whatever a started server had is innocent, alone and in pairs. What is left shares the blame for each failure,
+and more of it goes to what explains several failures: few causes explain much.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Blame:
 
 
 def _share_blame(singles: _Blame, pairs: _Blame) -> None:
-    """Expectation maximisation: each failure's blame goes to its suspects by their weight, which is what they got."""
+    """Expectation maximisation: a failure's blame goes to its suspects by their weight, which is what they got."""
     prior = np.concatenate([np.full(singles.num, PRIOR_VALUE), np.full(pairs.num, PRIOR_PAIR)])
     members = np.concatenate([singles.members(), pairs.members()], axis=1).astype(float)
     members = members[members.any(axis=1)]

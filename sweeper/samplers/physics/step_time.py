@@ -1,10 +1,11 @@
 """The step-time head: what one decode step costs, from the tokens verified, the draft forwards and the flags.
 
-    step time = level * flags * (1 + fixed + forward (s - 1) + token (n - 1) + branching [k > 1] + beam (s - 1)(k - 1))
+    step time = level * flags * (1 + fixed + forward (s - 1) + token (n - 1) + branching [k > 1]
+                                   + beam (s - 1)(k - 1) + tiles of 8, 16 and 32 tokens begun)
 
-with s steps, topk k and n tokens verified, relative to a step without speculation, on the logarithmic scale. The five
-costs are positive and found together with a Gaussian process for the rest (flags, their interactions, stairs), by
-linearising around the best ones a few times.
+with s steps, topk k and n tokens verified, relative to a step without speculation, on the logarithmic scale.
+The five costs are positive and found together with a Gaussian process for the rest (flags, their interactions,
+stairs), by linearising around the best ones a few times.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from sweeper.samplers.physics.batch import Batch, FloatArray
 from sweeper.samplers.physics.gp import Posterior, Sizes, condition, learn_sizes
 from sweeper.samplers.physics.kernel import Kernel, Structure
 
-COSTS = np.log(np.array([0.40, 0.05, 0.018, 0.03, 0.006]))
+_TILES = (8, 16, 32)
+
+COSTS = np.log(np.array([0.6, 0.06, 0.018, 0.035, 0.007, 0.002, 0.002, 0.002]))
 """fixed, per further draft forward, per further token, branching, per branch of a further forward."""
 
-COSTS_SD = np.array([0.7, 0.7, 1.0, 0.8, 0.8])
+COSTS_SD = np.array([0.5, 0.5, 1.1, 0.7, 0.7, 1.5, 1.5, 1.5])
 
-STRUCTURE = Structure(shape=0.06, stairs=0.04, drafter=0.04, speculation=0.07, pairs=0.05, tree=0.05)
+STRUCTURE = Structure(shape=0.045, stairs=0.025, drafter=0.015, speculation=0.05, pairs=0.036, tree=0.035)
 _LEVEL_SD = 1.0
 _FOREIGN_SD = 0.05
 """How far the level of an earlier study on the same host may be off."""
 
 NOISE = 0.009
-SIZE_SPREAD = 0.7
 
 Shift = Callable[[Batch, FloatArray], FloatArray]
 """What is expected of the flags beforehand, as a logarithm [n], given the batch and the costs' logarithms."""
@@ -42,12 +44,13 @@ def relative_cost(costs: FloatArray, batch: Batch) -> FloatArray:
 
 def _terms(batch: Batch) -> FloatArray:
     s, k, n = batch.num_steps, batch.topk, batch.draft_tokens
-    columns = (np.ones(len(batch)), s - 1, n - 1, (k > 1).astype(float), (s - 1) * (k - 1))
+    tiles = [size * (np.ceil(n / size) - 1) for size in _TILES]
+    columns = (np.ones(len(batch)), s - 1, n - 1, (k > 1).astype(float), (s - 1) * (k - 1), *tiles)
     return np.stack(columns, axis=1) * batch.speculative[:, None]
 
 
 def _slopes(costs: FloatArray, batch: Batch) -> FloatArray:
-    """d relative_cost / d costs, in units of the prior's standard deviations: [n, 5]."""
+    """d relative_cost / d costs, in units of the prior's standard deviations: [n, 8]."""
     terms = _terms(batch) * np.exp(costs)
     return np.asarray(terms / (1 + terms.sum(axis=1, keepdims=True)) * COSTS_SD)
 
@@ -67,29 +70,42 @@ class StepTime:
     def predict(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
         """Expected log step time and its variance, [n] each."""
         slopes = _slopes(self.costs, batch)
-        variances = np.exp(2 * self.sizes.log_sd)
+        variances = self.sizes.variances
         cross = self.kernel.mixed(batch, self.batch, variances) + slopes @ _slopes(self.costs, self.batch).T
         cross += _LEVEL_SD**2
         prior = self.kernel.diagonal(batch, variances) + (slopes**2).sum(axis=1) + _LEVEL_SD**2
         mean = self.posterior.mean(cross) + self.level + _linear(self.costs, batch) + self.shift(batch, self.costs)
-        return mean, self.posterior.variance(cross, prior)
+        return np.asarray(mean), self.posterior.variance(cross, prior)
+
+    def covariance(self, left: Batch, right: Batch) -> FloatArray:
+        """The covariance of the log step times of two batches: [left, right]."""
+        ours = _slopes(self.costs, self.batch)
+        a, b = _slopes(self.costs, left), _slopes(self.costs, right)
+        variances = self.sizes.variances
+        cross_a = self.kernel.mixed(left, self.batch, variances) + a @ ours.T + _LEVEL_SD**2
+        cross_b = self.kernel.mixed(right, self.batch, variances) + b @ ours.T + _LEVEL_SD**2
+        prior = self.kernel.mixed(left, right, variances) + a @ b.T + _LEVEL_SD**2
+        return self.posterior.covariance(cross_a, cross_b, prior)
 
 
 def _linear(costs: FloatArray, batch: Batch) -> FloatArray:
     """The prior mean of the relative cost, linearised at `costs`."""
-    return relative_cost(costs, batch) + _slopes(costs, batch) @ ((COSTS - costs) / COSTS_SD)
+    return np.asarray(relative_cost(costs, batch) + _slopes(costs, batch) @ ((COSTS - costs) / COSTS_SD))
 
 
-def fit_step_time(
-    kernel: Kernel, batch: Batch, log_time: FloatArray, extra: FloatArray, flag_sizes: FloatArray, shift: Shift
-) -> StepTime:
-    """Fit the head to at least one measured configuration.
+@dataclass(frozen=True)
+class Timed:
+    """Measured configurations: log milliseconds per step, and their variance beyond the common noise, [n]."""
 
-    log_time [n]: logarithm of milliseconds per step. extra [n]: variance of each beyond the common noise.
-    flag_sizes [f]: expected standard deviation of each flag's effect.
-    """
-    log_sd = np.log(np.maximum(np.concatenate([flag_sizes, STRUCTURE.sizes()]), 1e-4))
-    sizes = Sizes(log_sd, SIZE_SPREAD, float(np.log(NOISE)))
+    batch: Batch
+    log_time: FloatArray
+    extra: FloatArray
+
+
+def fit_step_time(kernel: Kernel, timed: Timed, flag_sizes: FloatArray, shift: Shift) -> StepTime:
+    """Fit the head to at least one configuration. flag_sizes [f]: expected sizes of the flags' effects."""
+    batch, log_time, extra = timed.batch, timed.log_time, timed.extra
+    prior = sizes = kernel.prior(flag_sizes, STRUCTURE, NOISE)
     parts = kernel.parts(batch, batch)
     common = _LEVEL_SD**2 + _FOREIGN_SD**2 * np.outer(batch.foreign, batch.foreign)
     costs = COSTS
@@ -99,11 +115,9 @@ def fit_step_time(
         slopes = _slopes(costs, batch)
         fixed = common + slopes @ slopes.T
         if learn:
-            sizes = learn_sizes(
-                parts, fixed, extra, rest - level, Sizes(log_sd, SIZE_SPREAD, float(np.log(NOISE)))
-            )
-        variances = np.exp(2 * sizes.log_sd)
-        noise = np.exp(2 * sizes.log_noise) + extra
+            sizes = learn_sizes(parts, fixed, extra, rest - level, prior)
+        variances = sizes.variances
+        noise = sizes.noise + extra
         covariance = fixed + np.tensordot(variances, parts, 1) + np.diag(noise)
         posterior = condition(covariance, rest - level)
         last = costs

@@ -29,10 +29,13 @@ def remaining_gain(study: Study) -> float | None:
 
 
 def is_enough(study: Study, little: float = LITTLE, patience: int = PATIENCE, least: int = LEAST_TRIALS) -> bool:
-    """Whether the latest `patience` trials were each expected to bring less than `little`, after `least` trials."""
-    gains = _gains(study.get_trials(deepcopy=False))
-    latest = gains[-patience:]
-    return len(gains) >= least and all(gain is not None and gain < little for gain in latest)
+    """Whether the remaining gain was below `little` for `patience` trials running, the study having `least`.
+
+    Trials whose remaining gain is unknown (the opening, enqueued ones) are passed over.
+    """
+    trials = study.get_trials(deepcopy=False)
+    latest = _gains(trials)[-patience:]
+    return len(trials) >= least and len(latest) == patience and max(latest) < little
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,6 @@ class StopWhenLittleIsLeft:
             study.stop()
 
 
-def _gains(trials: Sequence[FrozenTrial]) -> list[float | None]:
-    forecasts = (stored_forecast(trial) for trial in trials)
-    return [forecast.expected_gain for forecast in forecasts if forecast is not None]
+def _gains(trials: Sequence[FrozenTrial]) -> list[float]:
+    forecasts = [stored_forecast(trial) for trial in trials]
+    return [f.remaining_gain for f in forecasts if f is not None and f.remaining_gain is not None]

@@ -12,7 +12,7 @@ from sweeper.samplers.physics.forecast import Forecast
 PHYSICS, PLAIN = "physics", "plain"
 
 _LATEST = 8
-_LEAST = 4
+_LEAST = 6
 _MARGIN = 0.3
 """How much better, in logarithms of the probability of what was seen, the plain model must have been."""
 
@@ -20,7 +20,8 @@ _LATEST_SURPRISES = 6
 _SURPRISING = 2.5
 """Standard deviations: when the typical miss is larger, no model is to be believed."""
 
-_WORST = -8.0
+_WORST = 3.0
+"""Standard deviations: a larger miss counts as this one, so that one surprise decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ def judge(told: Sequence[tuple[Forecast, float]]) -> Trust:
     if len(rows) < _LEAST:
         return Trust(PHYSICS, astray=False)
     misses = np.array(rows)
-    density = np.maximum(_WORST, -0.5 * misses[:, :, 0] ** 2 - np.log(misses[:, :, 1]))[-_LATEST:].mean(axis=0)
+    size = np.minimum(_WORST, np.abs(misses[:, :, 0]))
+    density = (-0.5 * size**2 - np.log(misses[:, :, 1]))[-_LATEST:].mean(axis=0)
     plain = bool(density[1] > density[0] + _MARGIN)
     typical = float(np.median(np.abs(misses[-_LATEST_SURPRISES:, int(plain), 0])))
     return Trust(PLAIN if plain else PHYSICS, astray=typical > _SURPRISING)

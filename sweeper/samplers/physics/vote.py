@@ -1,7 +1,7 @@
 """What good configurations have in common and bad ones lack: the last resort when no model predicts.
 
-The idea of TPE (Bergstra et al. 2011) on listed values: per part of the configuration the share among the best quarter
-over the share among the rest, multiplied.
+The idea of TPE (Bergstra et al. 2011) on listed values: per part of the configuration the share among the best
+quarter over the share among the rest, multiplied.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ def predict(sampler: PhysicsSampler, study: Study, config: Config) -> Forecast:
 def needed_accept_length(
     sampler: PhysicsSampler, study: Study, config: Config, throughput: float | None = None
 ) -> Estimate:
-    """The accept_length at which `config` would reach `throughput` (tokens per second), its step time being as it is.
+    """The accept_length at which `config` would reach `throughput` (tokens per second), its step time being as
+    it is.
 
     Without a throughput: that of the best server without speculation, so that the answer is the break-even.
     Raises ValueError when the step time is not known, or no server without speculation was measured.
@@ -39,7 +40,7 @@ def needed_accept_length(
         evidence = knowledge.evidence
         plain = evidence.log_throughput[~evidence.batch.speculative & ~np.isnan(evidence.log_throughput)]
         if not len(plain):
-            raise ValueError("no server without speculation was measured: say which throughput is to be reached")
+            raise ValueError("no server without speculation was measured: name the throughput to be reached")
         throughput = math.exp(float(plain.max()))
     time = forecast.step_time_ms
     return Estimate(*(throughput * ms / 1000 for ms in (time.mean, time.low, time.high)))
