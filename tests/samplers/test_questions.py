@@ -22,12 +22,19 @@ from sweeper.samplers.physics import (
 from sweeper.samplers.physics.forecast import FORECAST_ATTR, to_json
 from tests.samplers.servers import ROLES, SPACE, Server, all_configs, new_study, objective
 
+Finished = tuple[PhysicsSampler, optuna.Study]
 
-def finished(num_trials: int = 10, server: Server | None = None) -> tuple[PhysicsSampler, optuna.Study]:
+
+def run(server: Server, num_trials: int) -> Finished:
     sampler = PhysicsSampler(SPACE, ROLES, 0)
     study = new_study(sampler)
-    study.optimize(objective(server or Server()), n_trials=num_trials)
+    study.optimize(objective(server), n_trials=num_trials)
     return sampler, study
+
+
+@pytest.fixture(scope="module")
+def finished() -> Finished:
+    return run(Server(), 14)
 
 
 def planned(gains: list[float | None]) -> optuna.Study:
@@ -50,8 +57,8 @@ def test_a_trial_of_another_sampler_has_no_forecast() -> None:
     assert stored_forecast(optuna.create_trial(value=1.0)) is None
 
 
-def test_forecasts_are_kept_with_every_trial_and_come_true() -> None:
-    _, study = finished(14)
+def test_forecasts_are_kept_with_every_trial_and_come_true(finished: Finished) -> None:
+    _, study = finished
     forecasts = [(stored_forecast(trial), trial.value) for trial in study.trials[5:]]
     held = 0
     for forecast, value in forecasts:
@@ -62,8 +69,8 @@ def test_forecasts_are_kept_with_every_trial_and_come_true() -> None:
     assert held >= 7
 
 
-def test_the_remaining_gain_falls() -> None:
-    _, study = finished(14)
+def test_the_remaining_gain_falls(finished: Finished) -> None:
+    _, study = finished
     forecasts = [stored_forecast(trial) for trial in study.trials]
     gains = [forecast.remaining_gain for forecast in forecasts if forecast and forecast.remaining_gain is not None]
     assert gains[-1] < gains[0] / 5
@@ -89,9 +96,9 @@ def test_trials_without_a_known_gain_are_passed_over() -> None:
     assert is_enough(planned([*[0.1] * 6, 0.001, None, 0.001, None, 0.001]))
 
 
-def test_what_an_untested_configuration_would_do() -> None:
+def test_what_an_untested_configuration_would_do(finished: Finished) -> None:
     server = Server()
-    sampler, study = finished(14)
+    sampler, study = finished
     config: Config = {"algorithm": "EAGLE3", "num_steps": 4, "topk": 1, "attention_backend": "a", "protocol": "LL"}
     forecast = predict(sampler, study, config)
     assert forecast.throughput is not None
@@ -100,8 +107,8 @@ def test_what_an_untested_configuration_would_do() -> None:
     assert forecast.accept_length.mean == pytest.approx(1 + sum(server.survival(config)), rel=0.1)
 
 
-def test_a_configuration_of_another_space_is_refused() -> None:
-    sampler, study = finished(3)
+def test_a_configuration_of_another_space_is_refused(finished: Finished) -> None:
+    sampler, study = finished
     with pytest.raises(ValueError, match="NGRAM"):
         predict(sampler, study, {"algorithm": "NGRAM", "num_steps": 3})
 
@@ -109,7 +116,7 @@ def test_a_configuration_of_another_space_is_refused() -> None:
 def test_the_drafter_that_would_break_even() -> None:
     """Where drafting costs more than it brings, the needed accept_length is the step time over the baseline's."""
     server = Server(accept=0.2, fixed=1.5)
-    sampler, study = finished(14, server)
+    sampler, study = run(server, 14)
     config: Config = {
         "algorithm": "EAGLE3",
         "num_steps": 3,

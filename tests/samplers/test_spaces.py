@@ -97,7 +97,7 @@ def test_rules_are_asked_once_per_configuration() -> None:
         asked.append(config)
         return None if config["a"] == 3 else {"a": int(config["a"]) % 2}
 
-    rules = Rulebook(SearchSpace((SearchParameter("a", (1, 2, 3)),), normal))
-    ledger = Ledger(rules, [{"a": 1}])
+    space = SearchSpace((SearchParameter("a", (1, 2, 3)),), normal)
+    ledger = Ledger(space, Rulebook(space), [{"a": 1}, {}, {"temperature": 0.5}])
     assert [ledger.is_free({"a": a}) for a in (1, 2, 3, 2)] == [False, True, False, True]
     assert len(asked) == 3

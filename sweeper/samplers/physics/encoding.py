@@ -13,7 +13,7 @@ import numpy as np
 
 from sweeper.samplers.physics.batch import MAX_TREE_TOKENS, Batch, BoolArray, FloatArray, IntArray, tree_capacity
 from sweeper.samplers.physics.roles import Roles
-from sweeper.samplers.physics.space import Config, SearchParameter, SearchSpace, Value, position
+from sweeper.samplers.physics.space import Config, SearchParameter, SearchSpace, Value, exists, position
 
 MANY_HEADS = 600
 """Beyond so many, trees are thinned out: token counts of three significant bits (… 7, 8, 10, 12, 14, 16 …), which
@@ -139,7 +139,10 @@ class Encoding:
         )
 
     def _head(self, config: Config) -> Head | None:
-        """The head of a configuration; None where it uses a drafter unknown here, or a number is not one."""
+        """The head of a configuration; None where it does not say which drafter, or names one unknown here."""
+        drafter = [p for p in self.space.parameters if p.name in self._drafter_names]
+        if any(p.name not in config and exists(p, config) for p in drafter):
+            return None
         head = self._make_head({name: config[name] for name in self._head_names if name in config})
         if head is None or (head.speculative and head.drafter not in self._drafters):
             return None
