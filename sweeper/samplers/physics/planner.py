@@ -105,7 +105,7 @@ class Planner:
         if model is None:
             return None
         known, best = knowledge.best(model)
-        candidates = self._pool.list(
+        candidates = self._pool.candidates(
             lambda batch: knowledge.gain(model, batch, best), self._around(known), given, situation.rng
         )
         worth = weigh(knowledge, model, candidates.batch, best, situation.rng)
@@ -133,7 +133,7 @@ class Planner:
             chance = knowledge.chance(batch)
             return chance, chance
 
-        candidates = self._pool.list(score, [], given, situation.rng)
+        candidates = self._pool.candidates(score, [], given, situation.rng)
         chosen = self._first_free(candidates, knowledge.chance(candidates.batch), situation)
         return chosen and self._proposal(situation, candidates, chosen, "the likeliest to start of those left")
 

@@ -72,7 +72,7 @@ class Pool:
             self._all = self._all.reshape(many, len(self._choices))
         self._whole = many * len(encoding.heads) <= WHOLE
 
-    def list(
+    def candidates(
         self, score: Score, best: Sequence[tuple[int, IntArray]], given: Given, rng: np.random.Generator
     ) -> Candidates:
         """Candidates around the `best` known configurations (head, flags), of which there may be none."""
