@@ -30,7 +30,6 @@ FIRST_CHANCE = {"kimi-k2.5-eagle3": 0.62, "other-eagle3": 0.577804}
 """The chance that the first draft token is right, per drafter (by folder name)."""
 NCCL_FACTORS = {
     ("NCCL_PROTO", "SIMPLE"): 1.05,
-    ("NCCL_PROTO", "LL"): 0.995,
     ("NCCL_ALGO", "TREE"): 1.03,
     ("NCCL_P2P_DISABLE", "1"): 1.10,
     ("NCCL_SHM_DISABLE", "1"): 1.04,
