@@ -20,6 +20,7 @@ from sweeper.samplers.physics import (
     Spelling,
     stored_forecast,
 )
+from sweeper.samplers.physics.sampler import PLAN_ATTR
 from tests.samplers.servers import ROLES, SPACE, Server, all_configs, new_study, objective, suggest_all
 
 MINIMIZE, MAXIMIZE = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
@@ -92,6 +93,25 @@ def test_a_pending_trial_of_another_worker_is_not_proposed_again() -> None:
         trial = study.ask()
         planned.append(tuple(suggest_all(trial).items()))
     assert len(set(planned)) == 4
+
+
+def test_threads_share_a_sampler() -> None:
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=9, n_jobs=3)
+    assert len({tuple(config.items()) for config in configs(study)}) == 9
+
+
+def test_workers_that_begin_at_the_same_moment_propose_different_configurations() -> None:
+    """The second trial exists before the first has shown its plan."""
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=3)
+    storage = study._storage
+    first, second = (storage.create_new_trial(study._study_id) for _ in range(2))
+    plans = []
+    for trial_id in (second, first):
+        sampler().before_trial(study, storage.get_trial(trial_id))
+        plans.append(storage.get_trial(trial_id).system_attrs[PLAN_ATTR])
+    assert plans[0] != plans[1]
 
 
 def test_enqueued_values_are_kept_and_the_rest_is_planned_around_them() -> None:
