@@ -11,6 +11,8 @@ from optuna.trial import TrialState
 
 from sweeper.samplers.distinct import SpaceExhausted
 from sweeper.samplers.physics import (
+    AllReduce,
+    AllReduceTime,
     Config,
     Observation,
     PhysicsSampler,
@@ -51,6 +53,14 @@ def test_baseline_first_then_a_probe() -> None:
     forecast = stored_forecast(probe)
     assert forecast is not None
     assert "probe" in forecast.reason
+
+
+def test_where_all_reduces_were_timed_the_probe_has_the_fastest() -> None:
+    times = [AllReduceTime({"protocol": p}, n, us) for p, us in (("default", 40.0), ("LL", 20.0)) for n in (1, 64)]
+    hung = AllReduceTime({"protocol": "Simple"}, 1, None)
+    study = new_study(PhysicsSampler(SPACE, ROLES, 0, all_reduce=AllReduce((*times, hung), num_layers=40)))
+    study.optimize(objective(Server()), n_trials=2)
+    assert [trial.params["protocol"] for trial in study.trials] == ["default", "LL"]
 
 
 def test_only_legal_and_distinct_configurations_are_proposed() -> None:
