@@ -261,6 +261,23 @@ def test_an_earlier_study_spares_trials() -> None:
     assert study.best_value > 0.98 * max(server.throughput(config) for config in all_configs())
 
 
+def test_a_space_without_system_flags() -> None:
+    parameters = (
+        SearchParameter("algorithm", ("none", "EAGLE3")),
+        SearchParameter("num_steps", (1, 2, 3, 4), ordered=True, when={"algorithm": ("EAGLE3",)}),
+    )
+    roles = Roles(("algorithm",), "num_steps", speculates=lambda config: config["algorithm"] != "none")
+    study = new_study(PhysicsSampler(SearchSpace(parameters), roles, 0))
+
+    def measure(trial: optuna.Trial) -> float:
+        config = suggest_all(trial, parameters)
+        trial.set_user_attr("accept_length", 1 + 0.5 * int(config.get("num_steps", 0)))
+        return 100.0 + int(config.get("num_steps", 0))
+
+    study.optimize(measure, n_trials=5)
+    assert study.best_params["num_steps"] == 4
+
+
 def test_a_fixed_role_need_not_be_searched() -> None:
     parameters = (SearchParameter("num_steps", (1, 2, 3, 4, 5), ordered=True),)
     roles = Roles((), "num_steps", "topk", fixed={"topk": 1})

@@ -76,7 +76,7 @@ class Pool:
         """All settings of the given flags, the others at their default, the default itself first."""
         choices = [choice if c in columns else [int(default[c])] for c, choice in enumerate(self._choices)]
         settings = list(product(*choices)) if prod(len(choice) for choice in choices) <= _ALL_FLAGS else []
-        return np.array([default, *settings], dtype=np.int64).reshape(-1, len(default))
+        return np.array([default, *settings], dtype=np.int64).reshape(1 + len(settings), len(default))
 
     def candidates(
         self, score: Score, best: Sequence[tuple[int, IntArray]], given: Given, rng: np.random.Generator
