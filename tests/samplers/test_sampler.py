@@ -11,6 +11,8 @@ from optuna.trial import TrialState
 
 from sweeper.samplers.distinct import SpaceExhausted
 from sweeper.samplers.physics import (
+    AllReduce,
+    AllReduceTime,
     Config,
     Observation,
     PhysicsSampler,
@@ -20,6 +22,7 @@ from sweeper.samplers.physics import (
     Spelling,
     stored_forecast,
 )
+from sweeper.samplers.physics.sampler import PLAN_ATTR
 from tests.samplers.servers import ROLES, SPACE, Server, all_configs, new_study, objective, suggest_all
 
 MINIMIZE, MAXIMIZE = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
@@ -50,6 +53,14 @@ def test_baseline_first_then_a_probe() -> None:
     forecast = stored_forecast(probe)
     assert forecast is not None
     assert "probe" in forecast.reason
+
+
+def test_where_all_reduces_were_timed_the_probe_has_the_fastest() -> None:
+    times = [AllReduceTime({"protocol": p}, n, us) for p, us in (("default", 40.0), ("LL", 20.0)) for n in (1, 64)]
+    hung = AllReduceTime({"protocol": "Simple"}, 1, None)
+    study = new_study(PhysicsSampler(SPACE, ROLES, 0, all_reduce=AllReduce((*times, hung), num_layers=40)))
+    study.optimize(objective(Server()), n_trials=2)
+    assert [trial.params["protocol"] for trial in study.trials] == ["default", "LL"]
 
 
 def test_only_legal_and_distinct_configurations_are_proposed() -> None:
@@ -92,6 +103,25 @@ def test_a_pending_trial_of_another_worker_is_not_proposed_again() -> None:
         trial = study.ask()
         planned.append(tuple(suggest_all(trial).items()))
     assert len(set(planned)) == 4
+
+
+def test_threads_share_a_sampler() -> None:
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=9, n_jobs=3)
+    assert len({tuple(config.items()) for config in configs(study)}) == 9
+
+
+def test_workers_that_begin_at_the_same_moment_propose_different_configurations() -> None:
+    """The second trial exists before the first has shown its plan."""
+    study = new_study(sampler())
+    study.optimize(objective(Server()), n_trials=3)
+    storage = study._storage
+    first, second = (storage.create_new_trial(study._study_id) for _ in range(2))
+    plans = []
+    for trial_id in (second, first):
+        sampler().before_trial(study, storage.get_trial(trial_id))
+        plans.append(storage.get_trial(trial_id).system_attrs[PLAN_ATTR])
+    assert plans[0] != plans[1]
 
 
 def test_enqueued_values_are_kept_and_the_rest_is_planned_around_them() -> None:
@@ -229,6 +259,23 @@ def test_an_earlier_study_spares_trials() -> None:
     study = new_study(PhysicsSampler(SPACE, ROLES, 0, earlier=earlier))
     study.optimize(objective(server), n_trials=3)
     assert study.best_value > 0.98 * max(server.throughput(config) for config in all_configs())
+
+
+def test_a_space_without_system_flags() -> None:
+    parameters = (
+        SearchParameter("algorithm", ("none", "EAGLE3")),
+        SearchParameter("num_steps", (1, 2, 3, 4), ordered=True, when={"algorithm": ("EAGLE3",)}),
+    )
+    roles = Roles(("algorithm",), "num_steps", speculates=lambda config: config["algorithm"] != "none")
+    study = new_study(PhysicsSampler(SearchSpace(parameters), roles, 0))
+
+    def measure(trial: optuna.Trial) -> float:
+        config = suggest_all(trial, parameters)
+        trial.set_user_attr("accept_length", 1 + 0.5 * int(config.get("num_steps", 0)))
+        return 100.0 + int(config.get("num_steps", 0))
+
+    study.optimize(measure, n_trials=5)
+    assert study.best_params["num_steps"] == 4
 
 
 def test_a_fixed_role_need_not_be_searched() -> None:

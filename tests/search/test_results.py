@@ -73,6 +73,7 @@ def test_wrong_physics_is_judged_server_by_server_against_tpe() -> None:
         run([0.95], wrong=1.0, seed=2),
     ]
     assert "| 1 | ours | 2 | 17.5 / 17.5 | 1 of 2 | +10.0 % |" in tables.wrong_physics(runs)
+    assert "| 1 | ours | 2 | 17.5 / 17.5 | – | – |" in tables.wrong_physics(runs[2:])
 
 
 def test_only_servers_whose_best_is_a_baseline_are_in_their_table() -> None:

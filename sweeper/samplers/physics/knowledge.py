@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,11 @@ class Knowledge:
     plain: PlainModel | None
     risk: StartRisk
     all_reduce: AllReduceShift | None
+
+    @property
+    def timed(self) -> Sequence[int]:
+        """Columns of the flags whose all-reduces were timed."""
+        return () if self.all_reduce is None else self.all_reduce.columns
 
     def chance(self, batch: Batch) -> FloatArray:
         """P(starts), [n]."""

@@ -72,6 +72,12 @@ class Pool:
             self._all = self._all.reshape(many, len(self._choices))
         self._whole = many * len(encoding.heads) <= WHOLE
 
+    def communication(self, columns: Sequence[int], default: IntArray) -> IntArray:
+        """All settings of the given flags, the others at their default, the default itself first."""
+        choices = [choice if c in columns else [int(default[c])] for c, choice in enumerate(self._choices)]
+        settings = list(product(*choices)) if prod(len(choice) for choice in choices) <= _ALL_FLAGS else []
+        return np.array([default, *settings], dtype=np.int64).reshape(1 + len(settings), len(default))
+
     def candidates(
         self, score: Score, best: Sequence[tuple[int, IntArray]], given: Given, rng: np.random.Generator
     ) -> Candidates:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +32,7 @@ from sweeper.samplers.physics.forecast import FORECAST_ATTR, Forecast, stored_fo
 from sweeper.samplers.physics.knowledge import Knowledge, Teacher
 from sweeper.samplers.physics.ledger import Ledger, Rulebook
 from sweeper.samplers.physics.observation import Observation, Observe, Spelling, UserAttributes
-from sweeper.samplers.physics.planner import Planner, Situation
+from sweeper.samplers.physics.planner import Planner, Proposal, Situation
 from sweeper.samplers.physics.roles import Roles
 from sweeper.samplers.physics.space import Config, SearchSpace, Value
 
@@ -39,6 +40,10 @@ PLAN_ATTR = "specsweep:plan"
 """The trial's system attribute that holds the planned configuration."""
 
 _PER_SECOND = 1000.0
+
+_MOST_UNPLANNED = 4
+"""Trials of other workers that have begun but do not show a plan yet: of so many the plan is foreseen. They would
+propose the same otherwise."""
 
 
 class PhysicsSampler(BaseSampler):
@@ -82,7 +87,7 @@ class PhysicsSampler(BaseSampler):
         self._teacher = Teacher(self._encoding, all_reduce)
         self._planner = Planner(self._encoding)
         self._rules = Rulebook(space)
-        self._plan: Mapping[str, Value] = {}
+        self._planning = threading.Lock()
 
     def knowledge(self, study: Study) -> Knowledge:
         """What the finished trials of a study say: models to predict with, see `predict`."""
@@ -95,31 +100,12 @@ class PhysicsSampler(BaseSampler):
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Plan the trial and keep plan and forecast with it."""
         self._check(study)
-        trials = study.get_trials(deepcopy=False)
-        finished = [t for t in trials if t.state in _FINISHED]
-        others = [t for t in trials if t.state not in _FINISHED and t.number != trial.number]
-        taken = [config for t in others if (config := self._config_of(t))]
-        running = [config for t in others if t.state is TrialState.RUNNING and (config := self._config_of(t))]
-        knowledge = self._learn(finished, running)
-        given = self._spelling.to_config({**trial.system_attrs.get("fixed_params", {}), **trial.params})
-        taken += [self._spelling.to_config(t.params) for t in finished]
-        proposal = self._planner.propose(
-            Situation(
-                knowledge=knowledge,
-                ledger=Ledger(self._encoding.space, self._rules, taken),
-                told=self._told(finished),
-                given=given,
-                rng=np.random.default_rng(self._trial_seed(trial.number)),
-                turn=trial.number,
-            )
-        )
-        self._plan = {}
-        if proposal is None:
-            return
-        self._plan = self._spelling.to_params(proposal.config)
-        storage, trial_id = study._storage, trial._trial_id
-        storage.set_trial_system_attr(trial_id, PLAN_ATTR, dict(proposal.config))
-        storage.set_trial_system_attr(trial_id, FORECAST_ATTR, to_json(proposal.forecast))
+        with self._planning:
+            proposal = self._propose(study.get_trials(deepcopy=False), trial)
+            if proposal is not None:
+                storage, trial_id = study._storage, trial._trial_id
+                storage.set_trial_system_attr(trial_id, PLAN_ATTR, dict(proposal.config))
+                storage.set_trial_system_attr(trial_id, FORECAST_ATTR, to_json(proposal.forecast))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Empty: the plan is served value by value."""
@@ -135,13 +121,38 @@ class PhysicsSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401  (Optuna's own signature)
         """The planned value; TPE's for what the plan does not hold or the distribution does not contain."""
-        if param_name in self._plan and _contains(param_distribution, self._plan[param_name]):
-            return self._plan[param_name]
+        plan = self._spelling.to_params(trial.system_attrs.get(PLAN_ATTR, {}))
+        if param_name in plan and _contains(param_distribution, plan[param_name]):
+            return plan[param_name]
         tpe = TPESampler(seed=self._trial_seed(trial.number))
         return tpe.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
         """Nothing to do: no random state is carried."""
+
+    def _propose(self, trials: Sequence[FrozenTrial], trial: FrozenTrial) -> Proposal | None:
+        """The trial's proposal, after those that other workers are about to make for earlier trials."""
+        finished = [t for t in trials if t.state in _FINISHED]
+        others = [t for t in trials if t.state not in _FINISHED and t.number != trial.number]
+        taken = [self._config_of(t) for t in others] + [self._spelling.to_config(t.params) for t in finished]
+        running = [t for t in others if t.state is TrialState.RUNNING]
+        pending = [config for t in running if (config := self._config_of(t))]
+        unplanned = [t for t in running if t.number < trial.number and not self._config_of(t)]
+        proposal: Proposal | None = None
+        for each in (*unplanned[:_MOST_UNPLANNED], trial):
+            situation = Situation(
+                knowledge=self._learn(finished, pending),
+                ledger=Ledger(self._encoding.space, self._rules, taken),
+                told=self._told(finished),
+                given=self._given(each),
+                rng=np.random.default_rng(self._trial_seed(each.number)),
+                turn=each.number,
+            )
+            proposal = self._planner.propose(situation)
+            if proposal is not None:
+                pending.append(proposal.config)
+                taken.append(proposal.config)
+        return proposal
 
     def _learn(self, finished: Sequence[FrozenTrial], running: Sequence[Config]) -> Knowledge:
         own = [seen for t in finished if (seen := self._seen(t)) is not None]
@@ -167,8 +178,11 @@ class PhysicsSampler(BaseSampler):
     def _config_of(self, trial: FrozenTrial) -> Config:
         """The configuration of a trial that is not finished: its plan, or what it was given."""
         plan: Config | None = trial.system_attrs.get(PLAN_ATTR)
-        given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-        return plan if plan is not None else self._spelling.to_config(given)
+        return plan if plan is not None else self._given(trial)
+
+    def _given(self, trial: FrozenTrial) -> Config:
+        """What a trial has already: enqueued, or chosen before a crash."""
+        return self._spelling.to_config({**trial.system_attrs.get("fixed_params", {}), **trial.params})
 
     def _check(self, study: Study) -> None:
         wanted = StudyDirection.MAXIMIZE if self._is_throughput else StudyDirection.MINIMIZE

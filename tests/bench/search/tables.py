@@ -54,7 +54,9 @@ def wrong_physics(runs: Sequence[Run]) -> str:
         for method, found in _by_method(runs, wrong):
             own = regret_by_server(found, 40)
             losses = [own[seed] - reference[seed] for seed in own if seed in reference]
-            beside = [f"{sum(loss > 2 for loss in losses)} of {len(losses)}", f"{max(losses):+.1f} %"]
+            beside = ["–", "–"]
+            if losses:
+                beside = [f"{sum(loss > 2 for loss in losses)} of {len(losses)}", f"{max(losses):+.1f} %"]
             regret = f"{mean_regret_pct(found, 20):.1f} / {mean_regret_pct(found, 40):.1f}"
             rows.append([f"{wrong:g}", method, str(len(found)), regret, *beside])
     return as_markdown(head, rows)
