@@ -125,7 +125,7 @@ class DistinctSampler(BaseSampler):
         space = inner.infer_relative_search_space(study, trial)
         relative = {**inner.sample_relative(study, trial, space), **given}
 
-        walked = copy.copy(trial)
+        walked = copy.copy(study.get_trials(deepcopy=False)[trial.number])  # with what `before_trial` noted
         walked.params = {}
 
         def choose(name: str, distribution: BaseDistribution) -> Any:  # noqa: ANN401

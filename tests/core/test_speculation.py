@@ -59,6 +59,7 @@ def test_a_resumed_search_proposes_what_an_uninterrupted_one_would(tmp_path: Pat
 def test_a_proposal_and_its_record_carry_what_is_expected_of_it(night: Night) -> None:
     study, made = night
     assert made[0].forecast is None
+    assert all(p.forecast is not None for p in made[1:])  # each is what was planned, none a random one
     last = made[-1].forecast
     assert last is not None
     assert last.throughput is not None

@@ -70,7 +70,7 @@ def test_what_is_not_asked_for_is_as_in_the_best_trial(store: StudyStore) -> Non
 
 
 def test_the_needed_accept_length_is_where_step_time_makes_it_equal_the_rival(store: StudyStore) -> None:
-    _, answer = ask(store, {"num_steps": "3"})
+    _, answer = ask(store, {"num_steps": "3", "topk": "1"})
     step_ms = answer.forecast.step_time_ms
     assert step_ms is not None
     rivals = {trial.number: span.mean for trial, span in answer.needed}
