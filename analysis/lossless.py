@@ -24,7 +24,7 @@ def lossless(reading: Reading) -> list[str]:
 def _compared(reading: Reading) -> list[str]:
     """Which configurations differ; in a sentence which do not, and what was not compared."""
     notes = [f"Not compared: {inline(path)} is {inline(value)}." for path, value in reading.drawn.items()]
-    baseline = BaselineOutputs(reading.by_number[0], reading.greedy)
+    baseline = BaselineOutputs(reading.by_number[0])
     found = {
         trial.number: comparison
         for trial in reading.trials

@@ -22,9 +22,8 @@ from sweeper.storage import StudyStore
 ALLOW_LOSSY = "allow_lossy"
 """The fact in which a study keeps whether lossy configurations may win."""
 
-FIRST_TEMPERATURE = "workload.temperature"
 _TEMPERATURE = re.compile(r"(workload|more_workloads\..+)\.temperature")
-_GREEDY = ("0", "0.0")
+_GREEDY = ("0", "0.0", "-0.0")
 
 DEFAULT_OBJECTIVE = "output_throughput"
 """For a study that stopped before it wrote down what it depends on; it holds no measurement then."""
@@ -55,11 +54,6 @@ class Reading:
         """The workloads' temperatures above 0, by the path of the setting: their texts are not compared."""
         settings = {path: value for path, value in self.fingerprint.items() if _TEMPERATURE.fullmatch(path)}
         return {path: value for path, value in settings.items() if value not in _GREEDY}
-
-    @property
-    def greedy(self) -> bool:
-        """Whether the texts of the first workload are determined, so that they can be compared."""
-        return FIRST_TEMPERATURE not in self.drawn
 
     @cached_property
     def by_number(self) -> dict[int, TrialRecord]:
@@ -147,7 +141,7 @@ def read(store: StudyStore, simplicity: Simplicity) -> Reading:
     recorded = store.trials()
     last = _texts(store.fact("verdict")).get("text", "")
     running = any(trial.state is TrialState.RUNNING for trial in recorded)
-    gate = _gate(store, fingerprint)
+    gate = Gate(allow_lossy=store.fact(ALLOW_LOSSY) is True)
     said = {decide(trials, objective, simplicity, gate).text for trials in (recorded, comparable(recorded)[0])}
     secrets = secrets_of(recorded)
     masked = tuple(map(secrets.masked, recorded))
@@ -164,12 +158,6 @@ def read(store: StudyStore, simplicity: Simplicity) -> Reading:
         settled=last in said and bool(recorded) and not running,
         fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in fingerprint.items()},
     )
-
-
-def _gate(store: StudyStore, fingerprint: Mapping[str, str]) -> Gate:
-    """Who may not win, as the sweep decides it."""
-    greedy = fingerprint.get(FIRST_TEMPERATURE, "0") in _GREEDY
-    return Gate(allow_lossy=store.fact(ALLOW_LOSSY) is True, greedy=greedy)
 
 
 def _texts(fact: object) -> dict[str, str]:

@@ -103,22 +103,21 @@ def _read(text: str) -> tuple[int, dict[int, str]]:
     return int(found[1]), {length: digests[8 * i : 8 * i + 8] for i, length in enumerate(lengths)}
 
 
-def compare_outputs(trial: TrialRecord, baseline: TrialRecord, greedy: bool = True) -> OutputComparison:
+def compare_outputs(trial: TrialRecord, baseline: TrialRecord) -> OutputComparison:
     """`BaselineOutputs.compare`, for a single trial."""
-    return BaselineOutputs(baseline, greedy).compare(trial)
+    return BaselineOutputs(baseline).compare(trial)
 
 
 class BaselineOutputs:
     """The texts that the baseline wrote, read once: any number of trials can be compared with them.
 
-    Not `greedy` (the temperature is above 0): texts are drawn, and nothing is compared. Texts of further workloads
-    count like those of the first.
+    Texts of further workloads count like those of the first. Of a workload with a temperature above 0 texts are
+    drawn, so records hold none and nothing is compared.
     """
 
-    def __init__(self, baseline: TrialRecord, greedy: bool = True) -> None:
+    def __init__(self, baseline: TrialRecord) -> None:
         self._number = baseline.number
-        self._greedy = greedy
-        self._texts = _texts(baseline) if greedy else {}
+        self._texts = _texts(baseline)
         repeated = [found for found in self._texts.values() if len(found) > 1]
         own = [_apart(found[1:], found[:1]) for found in repeated]
         self._own_compared = len(own)
@@ -132,8 +131,6 @@ class BaselineOutputs:
         baseline's first, as the baseline's second against its first. Where the baseline never differed from itself
         in ten texts or more, one difference is enough: that engine repeats itself.
         """
-        if not self._greedy:
-            return OutputComparison()
         ours = {} if trial.number == self._number else _texts(trial)
         known = {key: found for key, found in ours.items() if key in self._texts}
         every = [_apart(found, self._texts[key]) for key, found in known.items()]
@@ -144,7 +141,7 @@ class BaselineOutputs:
             num_different=len(apart),
             own_compared=self._own_compared,
             own_different=len(self._own_apart),
-            first_difference=min((low for low, _ in apart), default=None),
+            first_difference=min((one.low for one in apart), default=None),
             beyond_own=bool(apart) and self._is_beyond_own(at_once, len(every)),
             corrupt=len(every) >= _LEAST
             and 2 * _early(apart) > len(every)
@@ -172,18 +169,33 @@ def _texts(trial: TrialRecord) -> Mapping[str, list[str]]:
     return found
 
 
-def _apart(texts: Sequence[str], known: Sequence[str]) -> tuple[int, int] | None:
+@dataclass(frozen=True, order=True)
+class _Apart:
+    """Two texts part after `low` <= n < `high` equal characters; the shorter one has `length`."""
+
+    low: int
+    high: int
+    length: int
+
+    @property
+    def is_early(self) -> bool:
+        """Whether in the first words; the end of a short answer is none of these."""
+        return self.high <= EARLY and 2 * self.low < self.length
+
+
+def _apart(texts: Sequence[str], known: Sequence[str]) -> _Apart | None:
     """Where texts that are not among `known` part from the most similar one, at the earliest; None: all are."""
     found = [_nearest(text, known) for text in texts if text not in known]
     return min(found, default=None)
 
 
-def _nearest(text: str, known: Sequence[str]) -> tuple[int, int]:
-    return max(apart for other in known if (apart := divergence(text, other)) is not None)
+def _nearest(text: str, known: Sequence[str]) -> _Apart:
+    found = ((divergence(text, other), other) for other in known)
+    return max(_Apart(*at, min(_read(text)[0], _read(other)[0])) for at, other in found if at is not None)
 
 
-def _early(apart: Sequence[tuple[int, int]]) -> int:
-    return sum(high <= EARLY for _, high in apart)
+def _early(apart: Sequence[_Apart]) -> int:
+    return sum(one.is_early for one in apart)
 
 
 def _words(counts: OutputComparison) -> str:

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 """How sure one must be before something is called better. Of several comparisons all hold together."""
 
-UNEVEN = 0.001
+UNEVEN = 0.01
 """Spreads are not pooled when chance would show such a difference between them this rarely."""
+
+FOREIGN = 0.1
+"""The spread of others is not used when chance would make it differ this much, or more, this rarely."""
 
 _SEED = 0
 """The integral behind several comparisons is drawn at random points: the same ones each time."""
@@ -82,8 +85,7 @@ def ratios_to_control(groups: tuple[Group, ...], control: Group, terms: Terms | 
     errors = tuple(terms.error * share for share in terms.shares or tuple(1 / len(groups) for _ in groups))
     if uneven_spreads((control, *groups)):
         return _welch(groups, control, errors)
-    others = () if uneven_spreads((control, *groups, *terms.others)) else terms.others
-    return _ratios(groups, control, terms.hours, errors, others)
+    return _ratios(groups, control, terms.hours, errors, terms.others)
 
 
 @lru_cache(maxsize=1024)
@@ -136,10 +138,8 @@ def _ratios(
     degrees = len(logs) - int(rank)
     if degrees < 1 or rank < design.shape[1]:
         return tuple(Ratio(math.exp(value)) for value in values)
-    more_variance, more_degrees = pooled_variance([[math.log(value) for value in other] for other in others])
-    squares = float(np.sum((logs - design @ means) ** 2)) + more_variance * more_degrees
-    degrees += more_degrees
-    variance = squares / degrees
+    variance = float(np.sum((logs - design @ means) ** 2)) / degrees
+    variance, degrees = _with_others(variance, degrees, others)
     if variance < 1e-20:
         return tuple(_exact(value) for value in values)
     covariance = variance * linalg.inv(design.T @ design)[own, own]
@@ -172,6 +172,19 @@ def _model(
         when = np.concatenate([np.asarray(member) for member in hours])
         columns.append(when - when.mean())
     return logs, np.column_stack(columns)
+
+
+def _with_others(variance: float, degrees: int, others: tuple[Group, ...]) -> tuple[float, int]:
+    """The variance pooled with that of others, and its degrees of freedom, unless the two differ (F test)."""
+    from scipy import stats
+
+    theirs, more = pooled_variance([[math.log(value) for value in other] for other in others])
+    if not more or theirs <= 0 or variance <= 0:
+        return variance, degrees
+    above = float(stats.f.sf(variance / theirs, degrees, more))
+    if 2 * min(above, 1 - above) < FOREIGN:
+        return variance, degrees
+    return (variance * degrees + theirs * more) / (degrees + more), degrees + more
 
 
 def _exact(value: float) -> Ratio:

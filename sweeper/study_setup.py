@@ -34,7 +34,7 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study
         notes += told
         made = Physics(candidates, roles, baseline, earlier).sampler
         sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials, made)
-    gate = Gate(allow_lossy=spec.verdict.allow_lossy, greedy=any(w.temperature == 0 for w in spec.workloads))
+    gate = Gate(allow_lossy=spec.verdict.allow_lossy)
     study = Study(store, candidates, baseline, sampler, Ranking(spec.objective_metric, gate))
     study.require_same(current)
     unknown = unknown_to_physics(spec, engine)

@@ -59,7 +59,7 @@ def _still_in_play(so_far: Confirmed, in_play: Sequence[int], share: float) -> l
     p = so_far.ratios[best].p
     if p is not None and p < LOOK_ALPHA:
         near = so_far.as_fast_as(best, BEHIND_ALPHA)
-        hopeful = [number for number in hopeful if number in near]
+        hopeful = [number for number in hopeful if number in near or number not in so_far.ratios]
         return hopeful if len(hopeful) > 1 else []
     return hopeful
 

@@ -14,21 +14,20 @@ Admits = Callable[[TrialRecord], bool]
 
 @dataclass(frozen=True)
 class Gate:
-    """`allow_lossy`: all may win. `greedy`: the temperature is 0, so that texts can be compared."""
+    """`allow_lossy`: all may win."""
 
     allow_lossy: bool = False
-    greedy: bool = True
 
     def objections(self, trial: TrialRecord, baseline: TrialRecord) -> tuple[str, ...]:
         """Why the trial cannot win unless lossy ones may; empty for one that writes what the baseline writes.
 
         Texts that part after a while are no objection: near-ties do that. Other texts from the first words on are.
         """
-        return _objections(trial, compare_outputs(trial, baseline, self.greedy))
+        return _objections(trial, compare_outputs(trial, baseline))
 
     def remark(self, trial: TrialRecord, baseline: TrialRecord) -> str:
         """How the trial's texts differ from the baseline's, in words; empty when they do not."""
-        return compare_outputs(trial, baseline, self.greedy).text
+        return compare_outputs(trial, baseline).text
 
     def admits(self, trials: Sequence[TrialRecord]) -> Admits:
         """Who of `trials` may win; the baseline is their first."""
@@ -36,7 +35,7 @@ class Gate:
             return everyone
         if not trials:
             return everyone
-        baseline = BaselineOutputs(trials[0], self.greedy)
+        baseline = BaselineOutputs(trials[0])
         barred = {trial.number for trial in trials[1:] if _objections(trial, baseline.compare(trial))}
         return lambda trial: trial.number not in barred
 

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
-from sweeper.deciding.fresh import repeated
+from sweeper.deciding.fresh import attempts, repeated
 from sweeper.deciding.launches import lost_to_host
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
 from sweeper.spec import BudgetSpec
+
+MAX_ROUNDS_AGAIN = 3
+"""A host on which something changes again and again is confirmed so many times over, and then no more."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,10 @@ def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: Budget
     nothing = {trial.number: trial.model_copy(update={"launches": ()}) for trial in trials}
     compared = comparable(trials)[0]
     seen = nothing | {trial.number: trial for trial in compared}
+    everything = {trial.number: trial for trial in trials}
+    whole = [everything[number] for number in chosen.finalists]
+    if any(len(attempts(t, whole)) >= MAX_ROUNDS_AGAIN * budget.confirm_launches for t in (trials[0], *whole)):
+        return []
     rivals = [seen[number] for number in chosen.finalists]
     others = repeated(compared, objective)
     return confirmations(seen[0], rivals, budget.confirm_launches, objective, others)

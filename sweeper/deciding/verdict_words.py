@@ -66,7 +66,7 @@ def _no_gain(verdict: Verdict, row: Comparison, objective: str) -> str:
             f"No gain over the baseline has been shown. The best other configuration, trial {row.trial_number}, "
             f"{row.name}, did {_measured(verdict, row, objective, _in_launches(row.num_launches))} "
             f"({row.speedup:.3f} x, {_spread(verdict)}): not confirmed. "
-            "Only fresh launches confirm: budget.confirm_launches=5 makes up to 5 of each of the best."
+            "Only fresh launches confirm: budget.confirm_launches (5, say) of each of the best, at the end."
         )
     found = (
         f"The best other configuration, trial {row.trial_number}, {row.name}, did {measured} ({_interval(row)})"

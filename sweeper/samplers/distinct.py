@@ -6,6 +6,7 @@ a `fresh` function that says whether a set of values is worth a trial.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import random
@@ -93,7 +94,16 @@ class DistinctSampler(BaseSampler):
         """Nothing to do: no random state is carried."""
 
     def _make_plan(self, study: Study, trial: FrozenTrial) -> Values:
-        given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+        fixed = trial.system_attrs.get("fixed_params", {})
+        if trial.params:  # a crash left it half chosen: the same plan is made again, if that is possible
+            with contextlib.suppress(SpaceExhausted):
+                plan = self._plan_around(study, trial, fixed)
+                if all(plan.get(name) == value for name, value in trial.params.items()):
+                    return plan
+        return self._plan_around(study, trial, {**fixed, **trial.params})
+
+    def _plan_around(self, study: Study, trial: FrozenTrial, given: Values) -> Values:
+        """A plan that keeps the values `given`. Raises SpaceExhausted."""
         values: Values = {}
         snapshot = _snapshot(study)
         twin = snapshot.get_trials(deepcopy=False)[trial.number]

@@ -57,7 +57,8 @@ def test_a_baseline_that_was_launched_once_says_nothing_of_itself(tmp_path: Path
 
 def test_drawn_texts_are_not_compared_and_why_is_said(tmp_path: Path) -> None:
     night = b.new_night()
-    text = text_of(tmp_path, [wrote(night, TEXTS)], [wrote(night, OTHER)], workload__temperature="0.7")
+    drawn = [wrote(night, {})]  # as is measured above 0: no texts are kept
+    text = text_of(tmp_path, drawn, drawn, workload__temperature="0.7")
     assert "Not compared: workload.temperature is 0.7. Above 0 texts are drawn." in text
     assert "|" not in text
 
@@ -68,6 +69,14 @@ def test_a_further_workload_whose_texts_are_drawn_is_named(tmp_path: Path) -> No
     text = text_of(tmp_path, *launches, workload__temperature="0.0", more_workloads__busy__temperature="1.0")
     assert "1 of 1 configuration wrote exactly" in text
     assert "Not compared: more_workloads.busy.temperature is 1.0." in text
+
+
+def test_a_further_workload_that_is_greedy_is_compared_though_the_first_is_not(tmp_path: Path) -> None:
+    night = b.new_night()
+    temperatures = {"workload__temperature": "0.7", "more_workloads__cold__temperature": "0"}
+    text = text_of(tmp_path, [wrote(night, TEXTS)], [wrote(night, OTHER)], **temperatures)
+    assert "Not compared: workload.temperature is 0.7." in text
+    assert "another text from the first words on" in text
 
 
 def test_a_faster_one_that_may_not_win_is_named_with_the_reason(tmp_path: Path) -> None:

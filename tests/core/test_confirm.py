@@ -11,6 +11,7 @@ from scipy import stats
 
 from sweeper.deciding.confirm import FUTILE, confirmations, is_futile
 from sweeper.deciding.fresh import compare, repeated
+from sweeper.errors import FailureKind
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.stats import Ratio
 from tests.fakes import EPOCH, launch, trial
@@ -84,6 +85,25 @@ def test_a_close_one_has_all_its_launches() -> None:
 def test_two_fast_ones_that_are_close_go_on_to_be_told_apart() -> None:
     trials = confirmed(night(50, 65, 65), 2, t0=50, t1=65, t2=65)
     assert set(pending(trials)) == {0, 1, 2}
+
+
+def test_a_finalist_that_crashed_once_is_launched_on_though_another_has_won_by_then() -> None:
+    base = trial(0, [50], confirm=[50.0, 50.2])
+    winner = trial(1, [70], confirm=[70.2, 69.9], m=1)
+    shaky = with_launch(trial(2, [90], m=2), 90.5, 2.0)
+    crash = launch(None, trial=2, number=2, purpose=Purpose.CONFIRM, failure=FailureKind.SERVER_CRASH)
+    shaky = shaky.model_copy(update={"launches": (*shaky.launches, crash)})
+    assert 2 in pending([base, winner, shaky])
+
+
+def test_where_a_finalist_varies_far_more_than_the_baseline_only_fresh_launches_count() -> None:
+    base, rival = steady(0.0)
+    for at, value in enumerate((40.0, 60.0, 52.0)):
+        wild = rival.launches[1 + at].model_copy(update={"metrics": {OBJECTIVE: value}})
+        rival = rival.model_copy(update={"launches": (*rival.launches[: 1 + at], wild, *rival.launches[2 + at :])})
+    found = compare(base, [rival], OBJECTIVE)
+    assert found is not None
+    assert found.num_earlier == 0
 
 
 def test_a_larger_number_of_rounds_goes_on() -> None:

@@ -58,11 +58,6 @@ def test_one_that_writes_something_else_from_the_first_words_on_does_not_win() -
     assert "this is no rounding" in found.text
 
 
-def test_with_a_temperature_nothing_is_compared() -> None:
-    other = {key: f"Banana {text}" for key, text in TEXTS.items()}
-    assert verdict(night(texts=other), Gate(greedy=False)).advised == 2
-
-
 def test_a_late_difference_is_said_and_excludes_nothing() -> None:
     late = dict(TEXTS)
     late["p3#0"] = late["p3#0"][:200] + "and then it says something else altogether"

@@ -119,11 +119,6 @@ def test_equal_texts_leave_nothing_to_say() -> None:
     assert found == OutputComparison(num_compared=10, own_compared=10)
 
 
-def test_drawn_texts_are_not_compared() -> None:
-    base = trial(0, [launch(answers())])
-    assert compare_outputs(trial(1, [launch({"p0#0": "another"})]), base, greedy=False) == OutputComparison()
-
-
 def test_only_requests_with_the_same_text_are_compared() -> None:
     assert compared([answers(passes=4)], [answers(count=3, passes=1)]).num_compared == 3
 
@@ -194,6 +189,23 @@ def test_a_wrong_tree_mask_is_corruption_even_before_the_baseline_is_repeated() 
         found = compared([garbage], baseline)
         assert found.corrupt
         assert "the server writes something else" in found.text
+
+
+@pytest.mark.parametrize(("at", "corrupt"), [(3, True), (36, False)])
+def test_the_end_of_a_short_answer_is_not_its_first_words(at: int, corrupt: bool) -> None:
+    short = {key: text[:39] for key, text in answers().items()}
+    assert compared([but(short, dict.fromkeys(short, at))], [short, short]).corrupt is corrupt
+
+
+def test_short_answers_that_end_a_word_earlier_are_not_corrupt() -> None:
+    short = {key: text[:39] for key, text in answers().items()}
+    assert not compared([{key: text[:34] for key, text in short.items()}], [short, short]).corrupt
+
+
+@pytest.mark.parametrize(("count", "corrupt"), [(5, False), (6, True)])
+def test_most_texts_must_differ_early(count: int, corrupt: bool) -> None:
+    texts = answers()
+    assert compared([but(texts, dict.fromkeys(list(texts)[:count], 8))], [texts, texts]).corrupt is corrupt
 
 
 def test_two_texts_show_no_corruption() -> None:

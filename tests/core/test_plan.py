@@ -112,6 +112,38 @@ def test_confirming_launches_on_another_driver_are_made_again_after_the_baseline
     assert next_step(trials, budget, OBJECTIVE, True) == Step(Purpose.CONFIRM, 1)
 
 
+def test_a_finalist_that_was_only_measured_on_another_driver_is_confirmed_all_the_same() -> None:
+    budget = BudgetSpec(trials=2, finalists=1, confirm_launches=2)
+    trials = on("550", trial(0, [50, 51]), trial(1, [60], m=1))
+    trials[0] = with_facts(trials[0], 1, driver="570")
+    assert next_step(trials, budget, OBJECTIVE, True) == Step(Purpose.CONFIRM, 0)
+    assert progress(trials, budget, OBJECTIVE, True).launches_left == 4
+
+
+def test_a_clear_winner_is_clear_sooner_where_many_were_launched_twice() -> None:
+    budget = BudgetSpec(trials=8, finalists=1, confirm_launches=4)
+    contest = [trial(0, [50], confirm=[50.0, 50.4]), trial(1, [53], confirm=[52.6, 53.0], m=1)]
+    others = [trial(n, [40.0 + n, 40.4 + n, 40.2 + n], m=n) for n in range(2, 8)]
+    assert next_step(contest, budget, OBJECTIVE, False) is not None
+    assert next_step([*contest, *others], budget, OBJECTIVE, False) is None
+
+
+def test_a_host_that_changes_again_and_again_is_not_confirmed_for_ever() -> None:
+    """Each launch of the finalist is made under a driver that the baseline, which crashes, never had."""
+    budget = BudgetSpec(trials=2, finalists=1, confirm_launches=2)
+    trials = on("550", trial(0, [50]), trial(1, [60], m=1))
+    for made in range(40):
+        if (step := next_step(trials, budget, OBJECTIVE, True)) is None:
+            break
+        number = step.trial_number or 0
+        value, failure = (60.0, None) if number else (None, FailureKind.SERVER_CRASH)
+        new = launch(value, trial=number, number=made + 1, purpose=step.purpose, failure=failure)
+        later = EPOCH + datetime.timedelta(hours=2 + made)
+        new = new.model_copy(update={"started_at": later, "provenance": {"driver": f"6{made}"}})
+        trials[number] = trials[number].model_copy(update={"launches": (*trials[number].launches, new)})
+    assert next_step(trials, budget, OBJECTIVE, True) is None
+
+
 def test_the_live_view_shows_only_what_the_verdict_compares() -> None:
     old = on("550", trial(1, [90], m=1))
     new = on("570", trial(0, [50]), trial(2, [60], m=2))

@@ -10,6 +10,7 @@ from sweeper.candidates import Candidates
 from sweeper.errors import ConfigError, FailureKind, SpecsweepError, StudyMismatch
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.samplers.choice import SamplerSettings
+from sweeper.samplers.encoding import distribution, optuna_name, suggest
 from sweeper.spec import BudgetSpec, Choice, IntRange, Parameter, ServerConfig, SpaceSpec
 from sweeper.storage import StudyStore
 from sweeper.study import Ranking, Study
@@ -193,6 +194,18 @@ def test_a_trial_that_died_while_its_values_were_being_chosen_is_completed(tmp_p
     assert again.canonical.flags["kind"] == half.params["kind"]
     finish(study, again)
     assert len({t.key for t in study.trials()}) == 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_crash_left_half_chosen_is_what_was_planned(tmp_path: Path, seed: int) -> None:
+    """Values chosen one by one: wherever it dies, the rest is what it would have been."""
+    whole, half = open_study(tmp_path / "whole", seed=seed), open_study(tmp_path / "half", seed=seed)
+    for study in (whole, half):
+        finish(study, _ask(study))
+    planned = _ask(whole).canonical
+    first = SPACE.parameters[0]
+    suggest(half._optuna.ask(), optuna_name(first), distribution(first))
+    assert _ask(open_study(tmp_path / "half", seed=seed)).canonical == planned
 
 
 def test_a_trial_that_died_between_its_record_and_its_tell_is_finished_from_the_record(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_mean_of_several_launches_is_not_called_a_single_one_and_its_spread_is
     assert not verdict.confirmed
     assert "trial 1, m4, did 61.0 in the mean of 3 launches against 50.0 tok/s of the baseline" in verdict.text
     assert "(1.220 x, starts of one configuration differ by 1.6 %): not confirmed." in verdict.text
-    assert "budget.confirm_launches=5 makes up to 5 of each of the best" in verdict.text
+    assert "budget.confirm_launches (5, say) of each of the best, at the end" in verdict.text
     assert "single" not in verdict.text
     assert "spread unknown" not in verdict.text
 
@@ -189,3 +189,13 @@ def test_finalists_of_which_only_confirming_launches_can_be_compared_still_have_
     winner = trial(1, [], confirm=[60.1, 59.9, 60.0], m=1)
     found = decide([trial(0, [50.0], confirm=[50.1, 49.9, 50.0]), winner], OBJECTIVE, lambda _: (0.0,))
     assert found.kind is VerdictKind.WINNER
+
+
+def test_what_starts_differ_by_is_learnt_from_all_that_were_launched_again() -> None:
+    unsure = [trial(0, [50], confirm=[50.0, 50.5]), trial(1, [53], confirm=[52.4, 52.9], m=1)]
+    others = [trial(n, [40.0 + n, 40.4 + n, 40.2 + n], m=n) for n in range(2, 8)]
+    alone, beside = (
+        decide(trials, OBJECTIVE, fewest_drafts).comparisons[0] for trials in (unsure, [*unsure, *others])
+    )
+    assert alone.speedup == beside.speedup
+    assert (beside.low or 0) > (alone.low or 0) + 0.01
