@@ -20,7 +20,7 @@ def all_reduce(reading: Reading) -> list[str]:
     lines = ["## All-reduces without a server", "", _words(reading, found)]
     if found.given_up:
         return lines
-    columns = {"setting of NCCL": "l", **{f"{n} tokens (us)": "r" for n in _SHOWN_TOKENS}, "ended": "l"}
+    columns = {"setting of NCCL": "l", **{f"{count(n, 'token')} (us)": "r" for n in _SHOWN_TOKENS}, "ended": "l"}
     ordered = sorted(found.timings, key=_slowness)
     lines += ["", *table(columns, [_row(timing) for timing in ordered[:MAX_ROWS]])]
     left = len(ordered) - MAX_ROWS

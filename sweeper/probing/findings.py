@@ -75,10 +75,13 @@ class Findings(Frozen):
         return self.model_copy(update={"timings": (*self.timings, timing)})
 
     def cost_text(self, restart_s: float | None) -> str:
-        """`5 settings of NCCL timed in 42 s, 0.1 restarts`."""
-        restarts = f", {self.took_s / restart_s:.1f} restarts" if restart_s else ""
+        """`5 settings of NCCL timed in 42 s, 11 % of a restart`."""
         count = len(self.timings)
-        return f"{count} setting{'s' if count != 1 else ''} of NCCL timed in {self.took_s:.0f} s{restarts}"
+        words = f"{count} setting{'s' if count != 1 else ''} of NCCL timed in {self.took_s:.0f} s"
+        if not restart_s:
+            return words
+        share = self.took_s / restart_s
+        return f"{words}, {f'{100 * share:.0f} % of a restart' if share < 2 else f'{share:.1f} restarts'}"
 
     def keep(self, store: StudyStore) -> None:
         """Write it down in the study."""

@@ -121,4 +121,5 @@ def test_its_cost_is_told_in_seconds_and_in_restarts() -> None:
     made = trial(0, [50.0])  # two seconds from the start to ready, and no stop
     found = findings(timing({}, 30.0, default=True), timing(SIMPLE, 30.0))
     assert found.cost_text(restart_s([made])) == "2 settings of NCCL timed in 20 s, 10.0 restarts"
+    assert found.cost_text(300.0) == "2 settings of NCCL timed in 20 s, 7 % of a restart"
     assert findings(timing({}, 30.0)).cost_text(restart_s([])) == "1 setting of NCCL timed in 10 s"

@@ -91,7 +91,7 @@ class Night:
                 "engine": spec.engine.model_copy(update={"command": self.command, "env": {"NCCL_DEBUG": "INFO"}}),
                 "host": spec.host.model_copy(update={"gpus": self.gpus}),
                 "study": spec.study.model_copy(update=place),
-                "budget": spec.budget.model_copy(update={"trials": 7, "confirm_launches": 0}),
+                "budget": spec.budget.model_copy(update={"trials": 5, "confirm_launches": 0}),
             }
         )
         interrupts = Interrupts(self.view.notice)
@@ -157,7 +157,7 @@ def test_every_setting_is_timed_once_in_the_environment_of_a_server(night: Night
     lines = (night.folder / "bin" / "calls").read_text().splitlines()
     assert lines == [f"{proto} unset 2,3 0" for proto in ("unset", "LL", "Simple")]
     assert night.said("timing 3 settings on 2 GPUs with", "all_reduce_perf, at most 20 s each")
-    assert night.said("3 settings of NCCL timed in", "restarts; all of them work")
+    assert night.said("3 settings of NCCL timed in", "restart")
     assert night.probe(night.study()) == found, "another process finds everything there"
     assert len(night.calls()) == 3
 
@@ -174,11 +174,12 @@ def test_a_setting_that_hangs_is_told_and_never_proposed(night: Night) -> None:
     rig = night.rig()
     run_sweep(rig, night.study(), Tracker(rig.spec.tracking, rig.clock), launch)
     assert night.said("not proposed: NCCL_PROTO=Simple hung: it had not ended after 1 s")
-    assert len(launched) == 7
+    assert len(launched) == 5
     assert {p.canonical.env.get("NCCL_PROTO") for p in launched[1:]} == {"LL"}
     assert night.launcher.stop_leftovers(1.0) == ()
 
 
+@pytest.mark.slow
 def test_the_servers_python_runs_the_script_where_there_are_no_nccl_tests(night: Night) -> None:
     put(night.folder / "bin" / "all_reduce_perf", "#!/bin/sh\necho 'libnccl.so.2: cannot open' >&2\nexit 127\n")
     put(night.folder / "bin" / "python3.11", PYTHON)
@@ -206,6 +207,7 @@ def test_a_probe_that_fails_at_once_is_given_up_and_another_process_tries_again(
     assert not found.given_up
 
 
+@pytest.mark.slow
 def test_a_python_that_is_not_there_is_the_probes_own_fault(night: Night) -> None:
     (night.folder / "bin" / "all_reduce_perf").unlink()
     night.command = ("/no/such/python3", "-m", "sglang.launch_server")
@@ -214,6 +216,7 @@ def test_a_python_that_is_not_there_is_the_probes_own_fault(night: Night) -> Non
     assert "/no/such/python3" in found.given_up
 
 
+@pytest.mark.slow
 def test_one_setting_that_fails_alone_is_no_reason_to_give_up(night: Night) -> None:
     night.mark("dies-LL")
     found = night.probe(night.with_baseline())
@@ -237,6 +240,7 @@ def test_ctrl_c_ends_it_after_the_current_setting_and_the_next_process_goes_on_t
     assert set(times_of(found).values()) == {6}
 
 
+@pytest.mark.slow
 def test_gpus_in_use_put_it_off_and_the_search_goes_on_in_the_end(night: Night) -> None:
     night.launcher.times = 1
     probe = NcclProbe(night.rig(), night.with_baseline())
@@ -254,6 +258,7 @@ def test_gpus_in_use_put_it_off_and_the_search_goes_on_in_the_end(night: Night) 
     assert night.said("interrupted, left out: GPU 0 holds 9000 MiB")
 
 
+@pytest.mark.slow
 def test_a_setting_is_not_timed_beside_the_ghost_of_one_that_hung(night: Night) -> None:
     night.timeout_s = 1.0
     night.mark("hangs-LL")

@@ -73,6 +73,7 @@ def test_a_program_that_hangs_is_ended_with_all_its_processes(bench: Bench) -> N
     assert not any(is_running(pid) for _, pid in bench.pids())
 
 
+@pytest.mark.slow
 def test_what_a_program_leaves_behind_when_it_ends_is_ended_too(bench: Bench) -> None:
     ending = run_bounded(bench.spec("/bin/sh", "-c", "sleep 600 & echo $!"), rig_of(bench.launcher), 60.0)
     assert ending.exit_code == 0
@@ -125,6 +126,7 @@ class Mute(HostLauncher):
         raise HostLost("no answer")
 
 
+@pytest.mark.slow
 def test_a_stop_that_cannot_be_proved_ends_the_sweep(bench: Bench) -> None:
     mute = Mute(bench.launcher.shell, bench.launcher.settings)
     with pytest.raises(StopFailed, match=r"whether .* is gone cannot be told"):
