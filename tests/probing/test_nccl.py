@@ -113,6 +113,17 @@ class Night:
         NcclProbe(self.rig(), study).run_if_due()
         return findings_of(study.store)
 
+    def sweep(self, rig: Rig) -> list[Proposal]:
+        """What a whole sweep launches."""
+        launched: list[Proposal] = []
+
+        def launch(proposal: Proposal, _rig: Rig, save: Save) -> LaunchRecord:
+            launched.append(proposal)
+            return save(measured(proposal), {})
+
+        run_sweep(rig, self.study(), Tracker(rig.spec.tracking, rig.clock), launch)
+        return launched
+
     def calls(self) -> list[str]:
         file = self.folder / "bin" / "calls"
         return [line.split()[0] for line in file.read_text().splitlines()] if file.exists() else []
@@ -134,6 +145,7 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Night:
     (tmp_path / "bin").mkdir()
     put(tmp_path / "bin" / "all_reduce_perf", PROGRAM)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("NCCL_DEBUG", "TRACE")
     port = unused_port()
     return Night(tmp_path, Dirty(LocalShell("here"), HostSettings("here", str(tmp_path / "state"), port, port)))
 
@@ -165,14 +177,7 @@ def test_every_setting_is_timed_once_in_the_environment_of_a_server(night: Night
 def test_a_setting_that_hangs_is_told_and_never_proposed(night: Night) -> None:
     night.timeout_s = 1.0
     night.mark("hangs-Simple")
-    launched: list[Proposal] = []
-
-    def launch(proposal: Proposal, _rig: Rig, save: Save) -> LaunchRecord:
-        launched.append(proposal)
-        return save(measured(proposal), {})
-
-    rig = night.rig()
-    run_sweep(rig, night.study(), Tracker(rig.spec.tracking, rig.clock), launch)
+    launched = night.sweep(night.rig())
     assert night.said("not proposed: NCCL_PROTO=Simple hung: it had not ended after 1 s")
     assert len(launched) == 5
     assert {p.canonical.env.get("NCCL_PROTO") for p in launched[1:]} == {"LL"}
@@ -225,7 +230,7 @@ def test_one_setting_that_fails_alone_is_no_reason_to_give_up(night: Night) -> N
 
 
 def test_ctrl_c_ends_it_after_the_current_setting_and_the_next_process_goes_on_there(night: Night) -> None:
-    study, rig = night.with_baseline(), night.rig()
+    rig = night.rig()
 
     class Pressing(RecordingView):
         def phase(self, name: str) -> None:
@@ -233,7 +238,8 @@ def test_ctrl_c_ends_it_after_the_current_setting_and_the_next_process_goes_on_t
                 signal.raise_signal(signal.SIGINT)
 
     with rig.interrupts.installed():
-        NcclProbe(replace(rig, view=Pressing()), study).run_if_due()
+        launched = night.sweep(replace(rig, view=Pressing()))
+    assert [proposal.trial_number for proposal in launched] == [0]
     assert night.calls() == ["unset", "LL"]
     found = night.probe(night.study())
     assert night.calls() == ["unset", "LL", "Simple"]

@@ -102,6 +102,22 @@ def test_an_interrupted_probe_leaves_nothing(bench: Bench) -> None:
     assert bench.remains() == []
 
 
+def test_an_interruption_just_before_the_stop_does_not_prevent_it(bench: Bench) -> None:
+    shields: list[int] = []
+
+    @contextmanager
+    def shielded() -> Iterator[None]:
+        shields.append(1)
+        if len(shields) == 2:  # the first one is the start's
+            raise SweepInterrupted(ExitCode.TERMINATED)
+        yield
+
+    rig = dataclasses.replace(rig_of(bench.launcher), shielded=shielded)
+    with pytest.raises(SweepInterrupted):
+        run_bounded(bench.stubborn("family"), rig, 1.0)
+    assert bench.remains() == []
+
+
 def test_the_probe_of_a_killed_sweep_is_ended_by_the_next_one(bench: Bench) -> None:
     spec = bench.stubborn("family")
     words = [str(bench.state_dir), str(bench.port), spec.nonce, *spec.argv]
