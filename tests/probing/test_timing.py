@@ -40,14 +40,14 @@ from sweeper.probing.timing import run_bounded
 from sweeper.spec import LimitsSpec
 state_dir, port, nonce, *argv = sys.argv[1:]
 launcher = HostLauncher(LocalShell("here"), HostSettings("here", state_dir, int(port), int(port)))
-limits = LimitsSpec(start_s=10, stop_grace_s=1, identical_failures=3)
+limits = LimitsSpec(start_s=10, stop_grace_s=0.2, identical_failures=3)
 rig = ServerRig(engine_for("sglang"), launcher, SystemClock(), limits, "/m")
 run_bounded(LaunchSpec(tuple(argv), int(port), nonce), rig, 600)
 """
 
 
 def rig_of(launcher: HostLauncher, interrupts: Interrupts | None = None) -> ServerRig:
-    limits = LimitsSpec(start_s=10, stop_grace_s=1, identical_failures=3)
+    limits = LimitsSpec(start_s=10, stop_grace_s=0.2, identical_failures=3)
     rig = ServerRig(engine_for("sglang"), launcher, SystemClock(), limits, "/m")
     return rig if interrupts is None else dataclasses.replace(rig, shielded=interrupts.shielded)
 
@@ -66,7 +66,7 @@ def test_a_program_that_dies_tells_its_last_words(bench: Bench) -> None:
 
 @pytest.mark.parametrize("kind", kinds("dash", "ssh", "busybox"), indirect=True)
 def test_a_program_that_hangs_is_ended_with_all_its_processes(bench: Bench) -> None:
-    ending = run_bounded(bench.stubborn("family"), rig_of(bench.launcher), 1.5)
+    ending = run_bounded(bench.stubborn("family"), rig_of(bench.launcher), 1.0)
     assert ending.hung
     assert ending.failure.startswith("hung: it had not ended after ")
     assert len(bench.pids()) == 5
