@@ -84,9 +84,10 @@ class NcclProbe:
         return progress.baseline_value is not None and progress.trials_done < progress.trials_total
 
     def _run(self) -> None:
-        plan = self._plan()
-        if isinstance(plan, str):
-            self._say(f"left out: {plan}")
+        try:
+            plan = self._plan()
+        except ValueError as error:
+            self._say(f"left out: {error}")
             return
         findings = self._begun(plan)
         if findings.is_whole:
@@ -94,6 +95,7 @@ class NcclProbe:
         ranks, limit_s = plan.messages.num_ranks, self._rig.spec.probe.timeout_s
         left = len(plan.settings) - len(findings.timings)
         self._say(f"timing {left} settings on {ranks} GPUs with {findings.program}, at most {limit_s:g} s each")
+        self._settle()
         for setting in plan.settings[len(findings.timings) :]:
             if self._rig.interrupts.finish_requested:
                 return
@@ -103,19 +105,16 @@ class NcclProbe:
                 return
         self._tell(findings)
 
-    def _plan(self) -> Plan | str:
-        """What there is to time, or why nothing is."""
+    def _plan(self) -> Plan:
+        """What there is to time. Raises ValueError with why nothing is."""
         rig, spec = self._rig, self._rig.spec
         used = rig.engine.all_reduces(all_values(spec), rig.facts)
         if used is None:
-            return f"{rig.engine.name} does not use NCCL"
-        try:
-            messages = messages_of(used, len(spec.host.gpus or rig.facts.gpu_names), TOKENS)
-        except ValueError as error:
-            return str(error)
+            raise ValueError(f"{rig.engine.name} does not use NCCL")
+        messages = messages_of(used, len(spec.host.gpus or rig.facts.gpu_names), TOKENS)
         settings = settings_of(spec.space, rig.baseline, self._canonical)
         if len(settings) < 2:
-            return "no two settings of NCCL in the space differ and are legal"
+            raise ValueError("no two settings of NCCL in the space differ and are legal")
         found = rig.launcher.run(("/bin/sh", "-c", FIND), _FIND_TIMEOUT_S, spec.engine.env)
         program = found.stdout.decode("utf-8", "replace").strip() if found.exit_code == 0 else ""
         return Plan(program, messages, settings, used)
@@ -138,13 +137,18 @@ class NcclProbe:
         """The findings with one more setting, kept in the study. Raises HostDirty, HostLost, StopFailed."""
         done = len(findings.timings)
         self._rig.view.phase(f"probing NCCL setting {done + 1} of {len(plan.settings)}")
-        if self._rig.watch_gpus and (not done or findings.timings[-1].failure):
-            self._rig.launcher.settle()  # beside somebody else's work, or a ghost's, times mean nothing
+        if done and findings.timings[-1].failure:
+            self._settle()
         findings = findings.plus(self._timed(setting, plan))
         if len(findings.timings) == BROKEN_AFTER and all(timing.failure for timing in findings.timings):
             findings = findings.model_copy(update={"given_up": findings.timings[0].failure})
         findings.keep(self._study.store)
         return findings
+
+    def _settle(self) -> None:
+        """Wait for idle GPUs: beside somebody else's work, or a ghost's, times mean nothing. Raises HostDirty."""
+        if self._rig.watch_gpus:
+            self._rig.launcher.settle()
 
     def _timed(self, setting: Setting, plan: Plan) -> Timing:
         rig, limit_s = self._rig, self._rig.spec.probe.timeout_s

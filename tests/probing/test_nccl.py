@@ -241,7 +241,11 @@ def test_ctrl_c_ends_it_after_the_current_setting_and_the_next_process_goes_on_t
         launched = night.sweep(replace(rig, view=Pressing()))
     assert [proposal.trial_number for proposal in launched] == [0]
     assert night.calls() == ["unset", "LL"]
-    found = night.probe(night.study())
+    study = night.study()
+    night.launcher.times = 1
+    NcclProbe(night.rig(), study).run_if_due()
+    assert night.calls() == ["unset", "LL"], "what is left is not timed on GPUs in use either"
+    found = night.probe(study)
     assert night.calls() == ["unset", "LL", "Simple"]
     assert set(times_of(found).values()) == {6}
 
@@ -255,6 +259,7 @@ def test_gpus_in_use_put_it_off_and_the_search_goes_on_in_the_end(night: Night) 
     assert night.said("interrupted, tried again before the next launch: GPU 0 holds 9000 MiB")
     probe.run_if_due()
     assert len(night.calls()) == 3
+    assert night.said("3 settings of NCCL timed")
     night.launcher.times = MAX_TRIES + 5
     (night.folder / "optuna.db").unlink()
     endless = NcclProbe(night.rig(), night.with_baseline())
