@@ -26,7 +26,7 @@ class Forecast(Frozen):
 
     `throughput` (tok/s) is the objective. `step_ms`: time of one verify step. `p_start`: chance that the server
     starts, 0 to 1. `gain_pct`: what the trial was expected to add to the best so far, on average and with the
-    chance of a failure counted in; no untested configuration promised more.
+    chance of a failure counted in; `remaining_pct`: the most that any untested configuration promised then.
     """
 
     throughput: Span | None = None
@@ -34,6 +34,7 @@ class Forecast(Frozen):
     step_ms: Span | None = None
     p_start: float
     gain_pct: float | None = None
+    remaining_pct: float | None = None
     reason: str = ""
 
     @property
@@ -51,6 +52,6 @@ class Forecast(Frozen):
     @property
     def remaining_text(self) -> str:
         """What is left to gain, in words; empty when that is not known."""
-        if self.gain_pct is None:
+        if self.remaining_pct is None:
             return ""
-        return f"no untested configuration is expected to bring more than {self.gain_pct:.2f} %"
+        return f"no untested configuration is expected to bring more than {self.remaining_pct:.2f} %"

@@ -166,7 +166,7 @@ class BudgetSpec(Frozen):
     the verdict is clear, or each has `confirm_launches` fresh launches; 0 leaves the confirmation away.
 
     The search ends early when no untested configuration is expected to bring more than `least_gain_pct` over the
-    best so far, three trials running; 0: never. Only a search that foretells gains (physics) can end so.
+    best so far; 0: never. Only a search that foretells gains (physics) can end so.
     """
 
     trials: int = Field(gt=0, le=MAX_TRIALS)

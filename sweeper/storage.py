@@ -192,6 +192,7 @@ def _forecast(frozen: FrozenTrial) -> Forecast | None:
         step_ms=spans[2],
         p_start=found.p_start,
         gain_pct=None if found.expected_gain is None else 100 * found.expected_gain,
+        remaining_pct=None if found.remaining_gain is None else 100 * found.remaining_gain,
         reason=found.reason,
     )
 

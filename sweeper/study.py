@@ -30,7 +30,6 @@ from sweeper.samplers.choice import PHYSICS, Listed, SamplerSettings, make_facto
 from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted
 from sweeper.samplers.encoding import suggest
 from sweeper.samplers.physics import is_enough
-from sweeper.samplers.physics.stopping import PATIENCE
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.storage import StudyStore
 
@@ -99,8 +98,8 @@ class Study:
         """Why the search ended before its budget was spent, in words; empty while it goes on."""
         if self._running() or not self._enough(budget):
             return ""
-        told = next(t.forecast for t in reversed(self.trials()) if t.forecast is not None)
-        return f"the search ends: {told.remaining_text}, {PATIENCE} trials running (budget.least_gain_pct)"
+        told = (t.forecast.remaining_text for t in reversed(self.trials()) if t.forecast is not None)
+        return f"the search ends: {next(filter(None, told))} (budget.least_gain_pct={budget.least_gain_pct:g})"
 
     def never_legal(self) -> list[str]:
         """Values of the space that no legal configuration has, one line each."""

@@ -8,7 +8,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sweeper.deciding.drift import drift_of
 from sweeper.deciding.launches import hours_between, lost_to_host, usable
+from sweeper.deciding.noise import corrected
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.stats import CONFIDENCE, Group, Ratio, Terms, ratios_to_control, uneven_spreads
 
@@ -106,16 +108,17 @@ def were_finalists(rivals: Sequence[TrialRecord]) -> list[TrialRecord]:
 def repeated(trials: Sequence[TrialRecord], objective: str) -> tuple[Group, ...]:
     """Values of launches that were made again before the confirmation, by configuration: what starts differ by.
 
-    They were chosen by their values, and so say nothing of who is fast; their spread is as good as any.
+    They were chosen by their values, and so say nothing of who is fast; their spread is as good as any. The
+    baseline is the first of `trials`; what it drifts by is taken out.
     """
+    drift = drift_of(trials[0].launches, objective)
     groups = (
         tuple(
-            launch.metrics[objective]
+            corrected(launch, objective, drift)
             for launch in trial.measured
             if launch.purpose is not Purpose.CONFIRM and usable(launch, objective)
         )
-        for trial in trials
-        if not trial.is_baseline
+        for trial in trials[1:]
     )
     return tuple(group for group in groups if len(group) > 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import optuna
@@ -47,8 +47,8 @@ class Listed:
     untried: the legal configurations that are left, in the order of the space.
     """
 
-    distributions: Mapping[str, BaseDistribution]
-    untried: Callable[[], Iterable[Values]]
+    distributions: Mapping[str, BaseDistribution] = field(default_factory=dict)
+    untried: Callable[[], Iterable[Values]] = tuple
 
 
 def gp_is_missing() -> str:

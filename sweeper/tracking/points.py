@@ -13,10 +13,11 @@ REPEAT_SERIES = "repeat_output_throughput"
 
 PREDICTED = "predicted_"
 PREDICTION_ERROR = "prediction_error_pct"
+_CHANCES = ("p_start", "gain_pct", "remaining_pct")
 _PREDICTED_NAMES = {
     f"{PREDICTED}{name}"
     for name in (
-        *("accept_length", "step_ms", "p_start", "gain_pct"),
+        *("accept_length", "step_ms", *_CHANCES),
         *(f"{m.name}{end}" for m in METRICS.values() if m.objective for end in ("", "_low", "_high")),
     )
 }
@@ -72,7 +73,7 @@ def _predicted(trial: TrialRecord, objective: str) -> list[Point]:
     forecast, at_ms = trial.forecast, milliseconds(trial.launches[0].ended_at)
     if forecast is None:
         return []
-    found: dict[str, float | None] = {"p_start": forecast.p_start, "gain_pct": forecast.gain_pct}
+    found: dict[str, float | None] = {name: getattr(forecast, name) for name in _CHANCES}
     if (span := forecast.throughput) is not None:
         found |= {objective: span.mean, f"{objective}_low": span.low, f"{objective}_high": span.high}
     for name, known in (("accept_length", forecast.accept_length), ("step_ms", forecast.step_ms)):

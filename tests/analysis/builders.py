@@ -201,8 +201,8 @@ def _foretold(forecast: Forecast) -> physics.Forecast:
     """As the sampler writes it down."""
     spans = (forecast.throughput, forecast.accept_length, forecast.step_ms)
     throughput, accept, step = (None if s is None else Estimate(s.mean, s.low, s.high) for s in spans)
-    gain = None if forecast.gain_pct is None else forecast.gain_pct / 100
-    return physics.Forecast(throughput, accept, step, forecast.p_start, gain, forecast.reason)
+    gain, left = (None if pct is None else pct / 100 for pct in (forecast.gain_pct, forecast.remaining_pct))
+    return physics.Forecast(throughput, accept, step, forecast.p_start, forecast.reason, gain, left)
 
 
 def _save(store: StudyStore, launches: Sequence[LaunchRecord]) -> None:

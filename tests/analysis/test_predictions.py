@@ -21,7 +21,8 @@ def foretold(of: TrialRecord, mean: float, low: float, high: float, p_start: flo
         accept_length=Span(mean=2.5, low=2, high=3),
         step_ms=Span(mean=30, low=25, high=35),
         p_start=p_start,
-        gain_pct=0.15,
+        gain_pct=0.1,
+        remaining_pct=0.15,
         reason="largest expected gain",
     )
     return of.model_copy(update={"forecast": forecast})

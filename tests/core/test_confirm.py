@@ -206,6 +206,16 @@ def test_what_starts_differ_by_is_learnt_from_all_that_were_launched_again() -> 
     assert (sure.ratios[1].low or 0) > (unsure.ratios[1].low or 0)
 
 
+def test_a_drift_is_no_spread() -> None:
+    """The host became 20 % slower: what was launched early and late did not vary by that."""
+    base = trial(0, [50.0])
+    for hour, value in ((2, 47.5), (4, 45.0), (6, 42.5), (8, 40.0)):
+        base = with_launch(base, value, hour, Purpose.CONTROL)
+    rival = with_launch(trial(1, [60.0], m=1), 48.0, 8, Purpose.RECHECK)
+    early, late = repeated([base, rival], OBJECTIVE)[0]
+    assert late == pytest.approx(early, rel=0.01)
+
+
 def test_they_do_not_count_from_another_version_of_the_server() -> None:
     base, rival = steady(0.0)
     old = tuple(

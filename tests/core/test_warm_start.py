@@ -50,7 +50,7 @@ def test_a_new_study_that_knows_an_old_one_needs_no_probe(tmp_path: Path) -> Non
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
     old = open_study(tmp_path / "old")
-    made = run(old)
+    made = run(old, BudgetSpec(trials=4, finalists=1, confirm_launches=0))
     physics = physics_of()
     seen = [physics.observe_record(record, "output_throughput") for record in old.trials()]
     warm = open_study(tmp_path / "new", earlier=tuple(one for one in seen if one is not None))

@@ -10,7 +10,7 @@ import pytest
 from tests.bench.search import results, tables
 from tests.bench.search.harness import missing
 from tests.bench.search.methods import METHODS
-from tests.bench.search.results import RESULTS, Run, from_line, to_line
+from tests.bench.search.results import RESULTS, Foretold, Run, from_line, to_line
 
 
 def run(shares: list[float], **changed: object) -> Run:
@@ -20,7 +20,7 @@ def run(shares: list[float], **changed: object) -> Run:
 
 
 def test_a_run_survives_its_line() -> None:
-    whole = run([0.5, 0.5, 0.9], gains_pct=(None, 3.2, 0.1), stops_after=2)
+    whole = run([0.5, 0.5, 0.9], gains_pct=(None, 3.2, 0.1), stops_after=2, foretold=Foretold(3, 2, 1.5))
     assert from_line(to_line(whole)) == whole
     with pytest.raises(ValueError, match="not a run"):
         from_line('{"method":"ours"}')
@@ -58,6 +58,11 @@ def test_the_stopping_rule_is_charged_with_what_it_left_behind() -> None:
         run([0.9, 0.97, 1.0], gains_pct=(5.0, 1.0, 0.5)),
     ]
     assert "| ours | 0 | 2 | 2 | 3 | 50 % | 1.50 | 50 % | 0 % |" in tables.stopping(runs)
+
+
+def test_forecasts_are_judged_together_and_their_misses_run_by_run() -> None:
+    runs = [run([1.0], foretold=Foretold(30, 30, 1.0)), run([1.0], foretold=Foretold(10, 4, 5.0)), run([1.0])]
+    assert "| ours | 0 | 40 | 85 % | 1.0 % | 5.0 % |" in tables.forecasts(runs)
 
 
 def test_wrong_physics_is_judged_server_by_server_against_tpe() -> None:

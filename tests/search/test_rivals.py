@@ -54,9 +54,11 @@ def test_rivals_begin_with_the_baseline_and_the_usual_chain(server: Surface, nam
     assert second == speculative("draft-0", 3, 1, 4)
 
 
-@pytest.mark.parametrize("name", ["tpe_constraints", "one_factor", "grid", "ours"])
-def test_nothing_is_launched_twice(server: Surface, name: str) -> None:
-    keys = [key(config) for config in launched(server, name, 16)]
+@pytest.mark.parametrize(
+    ("name", "count"), [("tpe_constraints", 16), ("one_factor", 30), ("grid", 30), ("ours", 8)]
+)
+def test_nothing_is_launched_twice(server: Surface, name: str, count: int) -> None:
+    keys = [key(config) for config in launched(server, name, count)]
     assert len(set(keys)) == len(keys)
 
 
@@ -105,8 +107,9 @@ def test_a_failed_start_is_told_as_a_violated_constraint_or_as_a_low_value(serve
 @pytest.mark.parametrize("name", ["random", "ours"])
 def test_the_same_run_is_the_same_again(server: Surface, name: str) -> None:
     def once() -> Run:
-        return run_on(server, RunKey(name, 0.0, 2, 0), budget=6)
+        return run_on(server, RunKey(name, 0.0, 2, 0), budget=5)
 
-    assert once() == once()
-    assert len(once().shares) == 6
-    assert all(0 <= share <= 1 for share in once().shares)
+    first = once()
+    assert first == once()
+    assert len(first.shares) == 5
+    assert all(0 <= share <= 1 for share in first.shares)

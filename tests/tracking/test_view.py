@@ -234,6 +234,7 @@ def test_what_was_predicted_stands_beside_what_was_measured() -> None:
         accept_length=Span(mean=2.5, low=2.0, high=3.0),
         p_start=0.9,
         gain_pct=0.3,
+        remaining_pct=0.4,
         reason="largest expected gain",
     )
     foretold = trial(1, config({"threads": 4})).model_copy(update={"forecast": forecast})
@@ -246,6 +247,7 @@ def test_what_was_predicted_stands_beside_what_was_measured() -> None:
         "predicted_accept_length": 2.5,
         "predicted_p_start": 0.9,
         "predicted_gain_pct": 0.3,
+        "predicted_remaining_pct": 0.4,
         "prediction_error_pct": round(100 * (value / 50 - 1), 2),
     }
     assert run_tags(OWNER, foretold)["specsweep.chosen_because"] == "largest expected gain"

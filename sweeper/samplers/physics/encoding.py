@@ -13,12 +13,14 @@ import numpy as np
 
 from sweeper.samplers.physics.batch import MAX_TREE_TOKENS, Batch, BoolArray, FloatArray, IntArray, tree_capacity
 from sweeper.samplers.physics.roles import Roles
-from sweeper.samplers.physics.space import Config, SearchParameter, SearchSpace, Value, position
-
-MANY_VALUES, FEW_VALUES = 12, 6
-"""A number with more values than the first is thinned out, unless fewer than the second would be left."""
+from sweeper.samplers.physics.space import Config, SearchParameter, SearchSpace, Value, exists, position
 
 MANY_HEADS = 600
+"""Beyond so many, trees are thinned out: token counts of three significant bits (… 7, 8, 10, 12, 14, 16 …), which
+fill whole tiles, full trees, and no tree with fewer tokens than levels (fewer steps verify the same for less)."""
+
+_MANY_VALUES = 100
+"""Of a longer list of numbers only those of three significant bits are looked at."""
 
 _DEFAULT_STEPS = 3.0
 """Where an engine's number of steps is neither searched nor given: what most servers draft."""
@@ -137,7 +139,10 @@ class Encoding:
         )
 
     def _head(self, config: Config) -> Head | None:
-        """The head of a configuration; None where it uses a drafter unknown here, or a number is not one."""
+        """The head of a configuration; None where it does not say which drafter, or names one unknown here."""
+        drafter = [p for p in self.space.parameters if p.name in self._drafter_names]
+        if any(p.name not in config and exists(p, config) for p in drafter):
+            return None
         head = self._make_head({name: config[name] for name in self._head_names if name in config})
         if head is None or (head.speculative and head.drafter not in self._drafters):
             return None
@@ -160,8 +165,9 @@ class Encoding:
     def _enumerate(self, parameters: Sequence[SearchParameter]) -> list[Head]:
         configs: list[dict[str, Value]] = [{}]
         for parameter in parameters:
-            is_number = parameter.name not in self._drafter_names
-            values = _thinned(parameter.values) if is_number else parameter.values
+            values = parameter.values
+            if len(values) > _MANY_VALUES:
+                values = tuple(value for value in values if _is_round(value)) or values[:_MANY_VALUES]
             grown: list[dict[str, Value]] = []
             for config in configs:
                 held = self.space.active({**config, parameter.name: parameter.values[0]})
@@ -204,27 +210,27 @@ def _number(value: object, missing: float) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _thinned(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Of many numbers those with three significant bits (… 7, 8, 10, 12, 14, 16, 20 …), which fill whole tiles."""
-    if len(values) <= MANY_VALUES or not all(isinstance(value, int) for value in values):
-        return values
-    kept = [v for v in values if isinstance(v, int) and v % 2 ** max(0, abs(v).bit_length() - 3) == 0]
-    return tuple(kept) if len(kept) >= FEW_VALUES else values
+def _is_round(number: Value) -> bool:
+    """Whether a number has at most three significant bits."""
+    return isinstance(number, int) and number % 2 ** max(0, abs(number).bit_length() - 3) == 0
 
 
-def _distinct(heads: Sequence[Head], names: Roles) -> tuple[Head, ...]:
-    """Each shape once, by the configuration that asks for just what the server will do.
-
-    In a large space trees with fewer tokens than levels are left out: fewer steps verify the same for less.
-    """
+def _distinct(heads: Sequence[Head], roles: Roles) -> tuple[Head, ...]:
+    """Each shape once, by the configuration that asks for just what the server will do, where there is one."""
     best: dict[tuple[object, ...], Head] = {}
-    for head in sorted(heads, key=lambda head: not _is_exact(head, names)):
+    for head in sorted(heads, key=lambda head: not _is_exact(head, roles)):
         drafter = head.drafter if head.speculative else None
         best.setdefault((head.speculative, drafter, head.num_steps, head.topk, head.draft_tokens), head)
     if len(best) <= MANY_HEADS:
         return tuple(best.values())
-    return tuple(h for h in best.values() if not h.speculative or h.draft_tokens > h.num_steps)
+    return tuple(head for head in best.values() if head.topk == 1 or _is_worth_a_try(head))
 
 
-def _is_exact(head: Head, names: Roles) -> bool:
-    return head.values.get(names.draft_tokens or "", head.draft_tokens) == head.draft_tokens
+def _is_worth_a_try(head: Head) -> bool:
+    full = tree_capacity(np.array(head.num_steps), np.array(head.topk))
+    rounded = _is_round(int(head.draft_tokens)) or head.draft_tokens == full
+    return rounded and head.draft_tokens > head.num_steps
+
+
+def _is_exact(head: Head, roles: Roles) -> bool:
+    return head.values.get(roles.draft_tokens or "", head.draft_tokens) == head.draft_tokens

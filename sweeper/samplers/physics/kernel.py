@@ -21,10 +21,12 @@ from sweeper.samplers.physics.space import SearchParameter
 _NEIGHBOUR_SHARE = 0.85
 """Of an ordered flag's effect: what neighbouring values share."""
 
-
 _SPREADS = (1.0, 1.2, 0.7, 0.5, 0.5, 0.5)
-"""How unsure the logarithms of the structural parts' sizes are, in their order, and those of flags."""
 _FLAG_SPREAD = 0.6
+"""How unsure the logarithms of the structural parts' sizes are, in their order, and those of flags.
+
+Shapes and stairs differ most from machine to machine (a GPU that is bound by compute has stairs, others none).
+"""
 
 _DILUTION = 0.5
 """0: a flag changes each step by the same share. 1: by the same time."""
@@ -100,12 +102,15 @@ class Kernel:
         """How far the flags are the same, similar values counting in part: [left, right], 1 at most."""
         if not self.num_flags:
             return np.ones((len(left), len(right)))
-        return self._weighted(self._embed(left), self._embed(right), self._weights)
+        return self._weighted(self._values(left), self._values(right), self._weights)
+
+    def _values(self, batch: Batch) -> FloatArray:
+        columns = [table[batch.flags[:, f] + 1] for f, table in enumerate(self._tables)]
+        return np.concatenate(columns, axis=1) if columns else np.zeros((len(batch), 0))
 
     def _embed(self, batch: Batch) -> FloatArray:
-        columns = [table[batch.flags[:, f] + 1] for f, table in enumerate(self._tables)]
-        strength = _strength(batch)[:, None]
-        return np.concatenate(columns, axis=1) * strength if columns else np.zeros((len(batch), 0))
+        """The values as they act on a whole step."""
+        return self._values(batch) * _strength(batch)[:, None]
 
     def _structural(self, left: Batch, right: Batch, a: FloatArray, b: FloatArray) -> Iterator[FloatArray]:
         same = np.asarray(left.speculative[:, None] == right.speculative[None], dtype=float)

@@ -68,12 +68,17 @@ class Knowledge:
             chance = chance * (1 - _HANGS * self.all_reduce.fails(batch))
         return chance
 
-    def best(self, model: Model) -> tuple[int, float]:
-        """Which measured configuration is expected to be best, and its log throughput without this one's luck."""
-        measured = self.evidence.measured
-        mean = model.predict(self.evidence.batch.take(measured)).throughput
-        top = int(np.argmax(mean))
-        return int(measured[top]), float(mean[top])
+    def best(self, model: Model) -> tuple[Batch, float]:
+        """The best measured configurations, the very best first: one that drafts and one that does not.
+
+        And the log throughput of the very best without its own luck.
+        """
+        measured = self.evidence.batch.take(self.evidence.measured)
+        mean = model.predict(measured).throughput
+        order = np.argsort(-mean, kind="stable")
+        kinds = measured.speculative[order]
+        others = np.flatnonzero(kinds != kinds[0])[:1]
+        return measured.take(np.concatenate([order[:1], order[others]])), float(mean[order[0]])
 
     def gain(self, model: Model, batch: Batch, best: float) -> tuple[FloatArray, FloatArray]:
         """The relative gain each configuration should bring, chance to start included, and its log throughput."""

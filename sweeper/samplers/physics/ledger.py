@@ -28,9 +28,11 @@ class Rulebook:
 class Ledger:
     """What has been tried, is being tried, or waits."""
 
-    def __init__(self, rules: Rulebook, configs: Iterable[Config]) -> None:
+    def __init__(self, space: SearchSpace, rules: Rulebook, configs: Iterable[Config]) -> None:
+        """configs: whatever was suggested; what is no whole configuration of the space is left out."""
         self._rules = rules
-        self._taken = {rules.key(config) for config in configs}
+        active = (space.active(config) for config in configs)
+        self._taken = {rules.key(config) for config in active if space.is_complete(config)}
 
     def is_free(self, config: Config) -> bool:
         """Whether the configuration is legal and nobody has taken it."""

@@ -104,9 +104,9 @@ class Planner:
         model = _believed(knowledge, trust)
         if model is None:
             return None
-        row, best = knowledge.best(model)
-        candidates = self._pool.list(
-            lambda batch: knowledge.gain(model, batch, best), self._around(knowledge, row), given, situation.rng
+        known, best = knowledge.best(model)
+        candidates = self._pool.candidates(
+            lambda batch: knowledge.gain(model, batch, best), self._around(known), given, situation.rng
         )
         worth = weigh(knowledge, model, candidates.batch, best, situation.rng)
         reason, score = _why(trust, knowledge), worth.total
@@ -133,7 +133,7 @@ class Planner:
             chance = knowledge.chance(batch)
             return chance, chance
 
-        candidates = self._pool.list(score, [], given, situation.rng)
+        candidates = self._pool.candidates(score, [], given, situation.rng)
         chosen = self._first_free(candidates, knowledge.chance(candidates.batch), situation)
         return chosen and self._proposal(situation, candidates, chosen, "the likeliest to start of those left")
 
@@ -146,11 +146,10 @@ class Planner:
                 return self._proposal(situation, candidates, chosen, "one of the few left")
         raise SpaceExhausted("no legal configuration is left that was not tried")
 
-    def _around(self, knowledge: Knowledge, row: int) -> list[tuple[int, IntArray]]:
-        """The best known configuration (an observed one, by its row), near which new ones are looked for."""
-        batch = knowledge.evidence.batch.take([row])
-        flags = np.where(batch.flags[0] < 0, self._encoding.default_flags, batch.flags[0])
-        return [(self._encoding.head_of(batch), flags)]
+    def _around(self, known: Batch) -> list[tuple[int, IntArray]]:
+        """The best known configurations as heads and flags, near which new ones are looked for."""
+        flags = np.where(known.flags < 0, self._encoding.default_flags, known.flags)
+        return [(self._encoding.head_of(known.take([i])), flags[i]) for i in range(len(known))]
 
     def _first_free(
         self, candidates: Candidates, score: FloatArray, situation: Situation

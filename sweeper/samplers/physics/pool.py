@@ -72,7 +72,7 @@ class Pool:
             self._all = self._all.reshape(many, len(self._choices))
         self._whole = many * len(encoding.heads) <= WHOLE
 
-    def list(
+    def candidates(
         self, score: Score, best: Sequence[tuple[int, IntArray]], given: Given, rng: np.random.Generator
     ) -> Candidates:
         """Candidates around the `best` known configurations (head, flags), of which there may be none."""
@@ -81,7 +81,7 @@ class Pool:
             return self._combined(np.repeat(heads, len(self._all)), np.tile(self._all, (len(heads), 1)), given)
         found = [self.draw(given, rng)]
         start = [flags for _, flags in best] or [self._encoding.default_flags]
-        promising = [head for head, _ in best if head >= 0]
+        promising = [head for head, _ in best if head in heads]
         shapes = self._combined(heads, np.tile(start[0], (len(heads), 1)), given)
         found.append(shapes)
         gain, mean = score(shapes.batch)
@@ -105,7 +105,7 @@ class Pool:
         """Flags to try with one head: all of them, or those reached by a few changes from good ones."""
         if self._all is not None:
             return self._combined(np.full(len(self._all), head), self._all, given)
-        rows = np.vstack([*(self._changed(row, 2) for row in start[:1]), self._drawn(_NUM_RANDOM, rng)])
+        rows = np.vstack([*(self._changed(row, 2) for row in start), self._drawn(_NUM_RANDOM, rng)])
         found = [self._combined(np.full(len(rows), head), rows, given)]
         for _ in range(_ROUNDS):
             gain, mean = score(found[-1].batch)

@@ -106,7 +106,7 @@ class PhysicsSampler(BaseSampler):
         proposal = self._planner.propose(
             Situation(
                 knowledge=knowledge,
-                ledger=Ledger(self._rules, taken),
+                ledger=Ledger(self._encoding.space, self._rules, taken),
                 told=self._told(finished),
                 given=given,
                 rng=np.random.default_rng(self._trial_seed(trial.number)),

@@ -84,9 +84,15 @@ class SearchSpace:
         """
         chosen: dict[str, Value] = {}
         for parameter in self.parameters:
-            held = all(
-                name in chosen and position(chosen[name], allowed) >= 0 for name, allowed in parameter.when.items()
-            )
-            if held and parameter.name in values:
+            if parameter.name in values and exists(parameter, chosen):
                 chosen[parameter.name] = values[parameter.name]
         return chosen
+
+    def is_complete(self, config: Config) -> bool:
+        """Whether every parameter that exists has a value."""
+        return all(p.name in config for p in self.parameters if exists(p, config))
+
+
+def exists(parameter: SearchParameter, chosen: Config) -> bool:
+    """Whether a parameter's conditions hold; `chosen` has values of parameters that exist themselves."""
+    return all(name in chosen and position(chosen[name], allowed) >= 0 for name, allowed in parameter.when.items())

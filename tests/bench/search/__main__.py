@@ -76,6 +76,7 @@ def _table(arguments: argparse.Namespace) -> None:
         ("Restarts", tables.comparison(runs)),
         ("Where the best is a baseline", tables.baseline_is_best(runs)),
         ("The stopping rule", tables.stopping(runs)),
+        ("The forecasts", tables.forecasts(runs)),
         ("Where the physics is wrong", tables.wrong_physics(runs)),
     ):
         print(f"{title}\n\n{table}\n")

@@ -9,7 +9,8 @@ import optuna
 from optuna.distributions import CategoricalDistribution
 from optuna.samplers import BaseSampler
 
-from sweeper.samplers.distinct import Choose, DistinctSampler, Values, make_factory
+from sweeper.samplers.choice import Listed, SamplerSettings, make_factory
+from sweeper.samplers.distinct import Choose, DistinctSampler, Values
 from sweeper.samplers.physics import PhysicsSampler, Roles, SearchParameter, SearchSpace, predict
 from tests.bench.search.ours import speculates
 from tests.bench.search.published import Cell, Measured, Shape
@@ -82,7 +83,10 @@ def tpe(cell: Cell, seed: int) -> StudyChooser:
     def untried() -> list[Values]:
         return [_params(shape) for shape in cell.shapes if shape not in _tried(chooser.study)]
 
-    chooser = StudyChooser(cell, DistinctSampler(make_factory("tpe", 1), seed, propose, fresh, untried))
+    chooser = StudyChooser(
+        cell,
+        DistinctSampler(make_factory(SamplerSettings("tpe", seed, 1), Listed()), seed, propose, fresh, untried),
+    )
     return chooser
 
 

@@ -52,6 +52,7 @@ def run_on(server: Surface, wanted: RunKey, budget: int) -> Run:
         shares=tuple(shares),
         gains_pct=ours.gains_pct(study) if ours.is_ours(study) else (),
         stops_after=stops_after,
+        foretold=ours.foretold(study) if ours.is_ours(study) else None,
     )
 
 

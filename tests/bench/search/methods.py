@@ -13,7 +13,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.study import Study
 
-from sweeper.samplers.distinct import Choose, DistinctSampler, Values, make_factory
+from sweeper.samplers.choice import Listed, SamplerSettings, make_factory
+from sweeper.samplers.distinct import Choose, DistinctSampler, Values
 from tests.bench.search import ours
 from tests.bench.search.by_hand import FIRST_SHAPE, GridSampler, OneFactorSampler, results_of
 from tests.bench.search.launching import as_params, fitted, walk
@@ -83,7 +84,9 @@ def tpe_with_constraints(server: Surface, seed: int) -> BaseSampler:
             seen.update(results_of(study))
             super().before_trial(study, trial)
 
-    return Remembering(make_factory("tpe", STARTUP_TRIALS), seed, propose, fresh, untried)
+    return Remembering(
+        make_factory(SamplerSettings("tpe", seed, STARTUP_TRIALS), Listed()), seed, propose, fresh, untried
+    )
 
 
 def _draw(rng: random.Random, distribution: BaseDistribution) -> Value:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import replace
 
 from optuna.samplers import BaseSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from sweeper.samplers.physics import (
     AllReduce,
@@ -19,6 +20,7 @@ from sweeper.samplers.physics import (
     is_enough,
     stored_forecast,
 )
+from tests.bench.search.results import Foretold
 from tests.bench.search.simulator import Surface
 from tests.bench.search.simulator.configurations import (
     ALGORITHM,
@@ -132,9 +134,21 @@ def would_stop(study: Study) -> bool:
 
 
 def gains_pct(study: Study) -> tuple[float | None, ...]:
-    """The expected gain shown with each trial, in percent; None where none was shown."""
+    """The remaining gain shown with each trial, in percent; None where none was shown."""
     forecasts = (stored_forecast(trial) for trial in study.get_trials(deepcopy=False))
     return tuple(
-        None if shown is None or shown.expected_gain is None else round(100 * shown.expected_gain, 3)
+        None if shown is None or shown.remaining_gain is None else round(100 * shown.remaining_gain, 2)
         for shown in forecasts
     )
+
+
+def foretold(study: Study) -> Foretold:
+    """What the forecasts of throughput were worth."""
+    misses, num_inside = [], 0
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        shown = stored_forecast(trial)
+        if shown is not None and shown.throughput is not None and trial.value is not None:
+            misses.append(abs(trial.value / shown.throughput.mean - 1))
+            num_inside += shown.throughput.low <= trial.value <= shown.throughput.high
+    miss_pct = round(100 * statistics.median(misses), 2) if misses else 0.0
+    return Foretold(len(misses), num_inside, miss_pct)

@@ -22,13 +22,21 @@ class RunKey(NamedTuple):
     repeat: int
 
 
+class Foretold(NamedTuple):
+    """Forecasts of one run: measured ones, those whose interval held what was measured, the median miss in %."""
+
+    num_told: int
+    num_inside: int
+    miss_pct: float
+
+
 @dataclass(frozen=True)
 class Run:
     """One method on one simulated server.
 
     shares: after each restart, the true throughput of the configuration that would be named, as a share of the
         best there is; 0 before anything started.
-    gains_pct: the expected gain that the sampler showed before each restart, in percent; empty if it shows none.
+    gains_pct: the remaining gain that the sampler showed before each restart, in percent; empty if it shows none.
     stops_after: the number of restarts after which the stopping rule would have ended the night; None: never.
     """
 
@@ -43,6 +51,7 @@ class Run:
     shares: tuple[float, ...]
     gains_pct: tuple[float | None, ...] = ()
     stops_after: int | None = None
+    foretold: Foretold | None = None
 
     @property
     def key(self) -> RunKey:
@@ -75,6 +84,7 @@ def from_line(line: str) -> Run:
         raise ValueError(f"not a run of this bench: {line[:80]}")
     values["shares"] = tuple(share for share, count in values["shares"] for _ in range(count))
     values["gains_pct"] = tuple(values["gains_pct"])
+    values["foretold"] = values["foretold"] and Foretold(*values["foretold"])
     return Run(**values)
 
 

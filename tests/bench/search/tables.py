@@ -97,6 +97,21 @@ def stopping(runs: Sequence[Run]) -> str:
     return as_markdown(head, rows)
 
 
+def forecasts(runs: Sequence[Run]) -> str:
+    """What the forecasts of throughput were worth; nine of ten measurements should lie in their interval."""
+    head = ("method", "how wrong", "forecasts", "inside the interval", "typical miss: median of the runs", "p90")
+    rows = []
+    for wrong in sorted({run.wrong for run in runs}):
+        for method, found in _by_method(runs, wrong):
+            told = [run.foretold for run in found if run.foretold]
+            if told:
+                count, inside = sum(each.num_told for each in told), sum(each.num_inside for each in told)
+                misses = [each.miss_pct for each in told]
+                typical = (f"{quantile(misses, share):.1f} %" for share in (0.5, 0.9))
+                rows.append([method, f"{wrong:g}", str(count), f"{100 * inside / count:.0f} %", *typical])
+    return as_markdown(head, rows)
+
+
 def restarts_to(run: Run, regret_pct: float) -> float:
     """As the run's own, NEVER for never."""
     restarts = run.restarts_to(regret_pct)

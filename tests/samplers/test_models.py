@@ -1,0 +1,214 @@
+"""The parts of the model: covariances, learning, expectations, risk, trust."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sweeper.samplers.physics import (
+    AllReduce,
+    AllReduceTime,
+    FlagPrior,
+    Observation,
+    Roles,
+    SearchParameter,
+    SearchSpace,
+    Value,
+)
+from sweeper.samplers.physics.acquisition import expected_improvement, value_of_lessons
+from sweeper.samplers.physics.batch import Batch
+from sweeper.samplers.physics.encoding import Encoding
+from sweeper.samplers.physics.evidence import MAX_MEASURED, gather
+from sweeper.samplers.physics.forecast import Forecast
+from sweeper.samplers.physics.gp import Sizes, condition, learn_sizes
+from sweeper.samplers.physics.kernel import Kernel, Structure
+from sweeper.samplers.physics.knowledge import Knowledge, Teacher
+from sweeper.samplers.physics.start_risk import StartRisk
+from sweeper.samplers.physics.trust import PHYSICS, PLAIN, judge
+from tests.samplers.servers import PARAMETERS, ROLES, SPACE, Server, all_configs
+
+ENCODING = Encoding(SPACE, ROLES)
+KERNEL = Kernel(ENCODING.flags, [ROLES.flag_prior(flag) for flag in ENCODING.flags])
+STRUCTURE = Structure(0.1, 0.2, 0.3, 0.15, 0.25, 0.35)
+
+
+def some(num: int, seed: int = 0) -> Batch:
+    rng = np.random.default_rng(seed)
+    heads = rng.integers(len(ENCODING.heads), size=num)
+    flags = np.array([rng.integers(len(flag.values), size=num) for flag in ENCODING.flags]).T
+    return ENCODING.combine(heads, flags)
+
+
+def observed(server: Server, step: int) -> list[Observation]:
+    return [
+        Observation(config, server.throughput(config), 1 + sum(curve) if curve else None, tuple(curve) or None)
+        for config in all_configs()[::step]
+        if (curve := server.survival(config)) is not None
+    ]
+
+
+def taught(observations: list[Observation], all_reduce: AllReduce | None = None) -> Knowledge:
+    return Teacher(ENCODING, all_reduce).learn(gather(ENCODING, observations))
+
+
+def test_the_mixed_covariance_is_the_sum_of_its_parts() -> None:
+    left, right = some(20), some(15, 1)
+    sizes = KERNEL.prior(np.array([0.4, 0.7]), STRUCTURE, 0.01)
+    whole = np.tensordot(sizes.variances, KERNEL.parts(left, right), 1)
+    assert KERNEL.mixed(left, right, sizes.variances) == pytest.approx(whole)
+
+
+def test_the_diagonal_is_that_of_the_covariance() -> None:
+    batch = some(25)
+    sizes = KERNEL.prior(np.array([0.4, 0.7]), STRUCTURE, 0.01)
+    assert KERNEL.diagonal(batch, sizes.variances) == pytest.approx(
+        np.diag(KERNEL.mixed(batch, batch, sizes.variances))
+    )
+
+
+def test_every_part_is_a_covariance() -> None:
+    parts = KERNEL.parts(some(30), some(30))
+    assert min(float(np.linalg.eigvalsh(part).min()) for part in parts) > -1e-9
+
+
+def test_the_part_that_matters_grows() -> None:
+    rng = np.random.default_rng(0)
+    groups = rng.integers(4, size=(2, 40))
+    parts = np.array([(group[:, None] == group[None]).astype(float) for group in groups])
+    values = rng.normal(size=4)[groups[0]] + 0.01 * rng.normal(size=40)
+    prior = Sizes(np.log(np.array([0.1, 0.1])), np.array([1.0, 1.0]), np.log(0.01))
+    learnt = learn_sizes(parts, np.zeros((40, 40)), np.zeros(40), values, prior)
+    assert learnt.log_sd[0] > prior.log_sd[0] + 0.5
+    assert learnt.log_sd[1] < prior.log_sd[1] - 0.5
+
+
+def test_a_singular_covariance_is_conditioned_all_the_same() -> None:
+    posterior = condition(np.ones((3, 3)), np.array([1.0, 1.0, 1.0]))
+    assert posterior.mean(np.ones((1, 3))) == pytest.approx([1.0], abs=1e-3)
+
+
+def test_throughput_of_untested_configurations_is_predicted() -> None:
+    server = Server()
+    knowledge = taught(observed(server, 7))
+    assert knowledge.physics is not None
+    rest = all_configs()[4::13]
+    batch, _ = ENCODING.encode(rest, np.zeros(len(rest), dtype=bool))
+    predicted = knowledge.physics.predict(batch)
+    missed = predicted.throughput - np.log([server.throughput(config) for config in rest])
+    assert np.sqrt((missed**2).mean()) < 0.05
+    assert np.mean(np.abs(missed) < 1.645 * np.sqrt(predicted.throughput_variance + knowledge.physics.noise)) > 0.8
+
+
+def test_steps_are_timed_in_milliseconds() -> None:
+    server = Server()
+    knowledge = taught(observed(server, 7))
+    assert knowledge.physics is not None
+    config = all_configs()[40]
+    batch, _ = ENCODING.encode([config], np.zeros(1, dtype=bool))
+    time = knowledge.physics.predict(batch).time
+    assert time is not None
+    assert np.exp(time[0][0]) == pytest.approx(server.step_ms(config), rel=0.03)
+
+
+def test_many_observations_are_thinned_and_the_best_kept() -> None:
+    server = Server()
+    evidence = gather(ENCODING, observed(server, 1))
+    telling = evidence.most_telling()
+    assert len(evidence.measured) > MAX_MEASURED >= len(telling.measured)
+    assert telling.log_throughput.max() == evidence.log_throughput.max()
+
+
+def test_observations_of_unknown_drafters_and_flags_are_no_obstacle() -> None:
+    known: dict[str, Value] = {"algorithm": "EAGLE3", "num_steps": 3, "topk": 1}
+    observations = [Observation({**known, "algorithm": "NGRAM"}, 10.0), Observation(known, 20.0, 2.0)]
+    assert len(gather(ENCODING, observations).batch) == 1
+
+
+def test_what_started_is_innocent_and_what_failed_twice_is_suspect() -> None:
+    batch = some(60)
+    failed = batch.flags[:, 0] == 1
+    risk = StartRisk(batch, failed)
+    new = some(200, 5)
+    guilty = new.flags[:, 0] == 1
+    assert risk.chance(new)[guilty].max() < 0.3
+    assert risk.chance(new)[~guilty].min() > 0.9
+
+
+def test_a_pair_of_values_can_be_at_fault() -> None:
+    batch = some(250)
+    failed = (batch.flags[:, 0] == 1) & (batch.flags[:, 1] == 2)
+    risk = StartRisk(batch, failed)
+    new = some(300, 7)
+    guilty = (new.flags[:, 0] == 1) & (new.flags[:, 1] == 2)
+    assert risk.chance(new)[guilty].max() < 0.3
+    assert risk.chance(new)[~guilty].min() > 0.9
+
+
+def test_timed_all_reduces_foretell_the_flags() -> None:
+    """A step of 10 ms with 50 layers: 100 all-reduces, 20 microseconds each less, are 2 ms."""
+    times = [AllReduceTime({"protocol": p}, n, us) for p, us in (("default", 40.0), ("LL", 20.0)) for n in (1, 64)]
+    all_reduce = AllReduce((*times, AllReduceTime({"protocol": "Simple"}, 1, None)), num_layers=50)
+    baseline = {"algorithm": "none", "attention_backend": "a", "protocol": "default"}
+    knowledge = taught([Observation(baseline, 100.0)], all_reduce)
+    assert knowledge.physics is not None
+    configs = [{**baseline, "protocol": protocol} for protocol in ("default", "LL", "Simple")]
+    batch, _ = ENCODING.encode(configs, np.zeros(3, dtype=bool))
+    throughput = np.exp(knowledge.physics.predict(batch).throughput)
+    assert throughput[1] / throughput[0] == pytest.approx(10 / 8, rel=0.02)
+    assert knowledge.chance(batch)[2] < 0.1
+
+
+def test_a_measured_table_covers_all_combinations() -> None:
+    parameters = (PARAMETERS[4], PARAMETERS[5])
+    all_reduce = AllReduce.measure(
+        parameters, 10, lambda config, n: None if config["protocol"] == "LL" else 5.0 * n
+    )
+    hung = [time for time in all_reduce.times if time.microseconds is None]
+    assert len(hung) == 3
+    assert len(all_reduce.times) == 3 + 6 * 6
+
+
+def test_flags_known_to_be_slow_are_expected_to_be() -> None:
+    parameters = (SearchParameter("cuda_graph", (True, False)), SearchParameter("other", (1, 2)))
+    roles = Roles((), "num_steps", speculates=lambda config: False, flags={"other": FlagPrior(0.05, {2: 0.2})})
+    encoding = Encoding(SearchSpace(parameters), roles)
+    knowledge = Teacher(encoding).learn(gather(encoding, [Observation({"cuda_graph": True, "other": 1}, 100.0)]))
+    configs = [{"cuda_graph": False, "other": 1}, {"cuda_graph": True, "other": 2}]
+    batch, _ = encoding.encode(configs, np.zeros(2, dtype=bool))
+    for model in (knowledge.physics, knowledge.plain):
+        assert model is not None
+        assert np.log(100) - model.predict(batch).throughput == pytest.approx([0.45, 0.2], abs=0.03)
+
+
+def told(physics: float, plain: float, seen: float = 0.0) -> tuple[Forecast, float]:
+    by_model = {PHYSICS: (physics, 0.05), PLAIN: (plain, 0.05)}
+    return Forecast(None, None, None, p_start=1.0, reason="", by_model=by_model), seen
+
+
+def test_physics_is_believed_until_it_has_predicted_worse() -> None:
+    assert judge([told(0.01, 0.1)] * 8).believed == PHYSICS
+    assert judge([told(0.1, 0.01)] * 8).believed == PLAIN
+    assert judge([told(0.1, 0.01)] * 3).believed == PHYSICS
+
+
+def test_one_surprise_does_not_turn_the_trust() -> None:
+    assert judge([*[told(0.01, 0.06)] * 7, told(3.0, 0.01)]).believed == PHYSICS
+
+
+def test_models_that_both_miss_are_astray() -> None:
+    assert judge([told(0.4, 0.4)] * 8).astray
+    assert not judge([told(0.04, 0.4)] * 8).astray
+
+
+def test_expected_improvement_is_the_mean_of_what_exceeds_the_best() -> None:
+    draws = np.random.default_rng(0).normal(0.1, 0.2, size=400_000)
+    expected = float(np.maximum(draws - 0.25, 0).mean())
+    assert expected_improvement(np.array([0.1]), np.array([0.04]), 0.25) == pytest.approx([expected], rel=0.02)
+
+
+def test_a_lesson_is_worth_what_it_may_change() -> None:
+    """Two candidates alike; a trial tells which is better, another tells nothing, a third moves both."""
+    lessons = np.array([[0.1, 0.0, 0.1], [-0.1, 0.0, 0.1]])
+    worth = value_of_lessons(np.array([1.0, 1.0]), [lessons])
+    assert worth[0] == pytest.approx(0.1 * np.sqrt(2 / np.pi), rel=0.15)
+    assert worth[1:] == pytest.approx([0.0, 0.0], abs=1e-9)
