@@ -72,7 +72,7 @@ class Dirty(HostLauncher):
 
 @dataclass
 class Night:
-    """A sweep on this machine; `fresh` is the same one in another process."""
+    """A sweep on this machine. Each `study()` is what another process would open."""
 
     folder: Path
     launcher: Dirty
@@ -189,8 +189,7 @@ def test_the_servers_python_runs_the_script_where_there_are_no_nccl_tests(night:
     put(night.folder / "bin" / "all_reduce_perf", "#!/bin/sh\necho 'libnccl.so.2: cannot open' >&2\nexit 127\n")
     put(night.folder / "bin" / "python3.11", PYTHON)
     night.command = ("env", f"{night.folder}/bin/python3.11", "-m", "sglang.launch_server")
-    found = night.probe(night.with_baseline())
-    assert set(times_of(found).values()) == {6}
+    assert set(times_of(night.probe(night.with_baseline())).values()) == {6}
     assert night.said("with torch")
     assert night.calls() == ["python"] * 3
 
@@ -206,10 +205,7 @@ def test_a_probe_that_fails_at_once_is_given_up_and_another_process_tries_again(
     assert night.said("given up, the search goes on without it: died: NCCL failure: unhandled system error")
     for name in ("dies-unset", "dies-LL"):
         (night.folder / "bin" / name).unlink()
-    found = night.probe(night.study())
-    assert found is not None
-    assert found.is_whole
-    assert not found.given_up
+    assert set(times_of(night.probe(night.study())).values()) == {6}
 
 
 @pytest.mark.slow
@@ -259,7 +255,6 @@ def test_gpus_in_use_put_it_off_and_the_search_goes_on_in_the_end(night: Night) 
     assert night.said("interrupted, tried again before the next launch: GPU 0 holds 9000 MiB")
     probe.run_if_due()
     assert len(night.calls()) == 3
-    assert night.said("3 settings of NCCL timed")
     night.launcher.times = MAX_TRIES + 5
     (night.folder / "optuna.db").unlink()
     endless = NcclProbe(night.rig(), night.with_baseline())
