@@ -14,6 +14,7 @@ from sweeper.deciding.lossless import Gate
 from sweeper.deciding.verdict import Simplicity, Verdict, decide, fresh_launches
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
+from sweeper.probing.findings import Findings, findings_of
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s
 from sweeper.secrets import MASK, is_secret_name, secrets_of
 from sweeper.spec import ServerConfig
@@ -35,7 +36,7 @@ class Reading:
 
     `recorded` has everything; `trials` is what may be compared, `aside` what may not. `objective` is the metric
     that holds what configurations are ranked by, `objective_text` how that was asked for.
-    `settled`: a sweep has ended and nothing was measured since.
+    `settled`: a sweep has ended and nothing was measured since. `all_reduce`: what was timed without a server.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Reading:
     last_verdict: str
     settled: bool
     fingerprint: Mapping[str, str]
+    all_reduce: Findings | None = None
 
     @cached_property
     def drawn(self) -> dict[str, str]:
@@ -157,6 +159,7 @@ def read(store: StudyStore, simplicity: Simplicity) -> Reading:
         last_verdict=secrets.hide(last),
         settled=last in said and bool(recorded) and not running,
         fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in fingerprint.items()},
+        all_reduce=findings_of(store),
     )
 
 

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from analysis import (
+    all_reduce,
     details,
     doubts,
     gpus,
@@ -36,6 +37,7 @@ SECTIONS = (
     results.comparison,
     tables.ranked,
     predictions.predictions,
+    all_reduce.all_reduce,
     restarts.accept_definitions,
     workloads.workloads,
     prompts.prompts,

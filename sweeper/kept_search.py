@@ -11,6 +11,7 @@ from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError
 from sweeper.frozen import Frozen
+from sweeper.probing.findings import all_reduce_of
 from sweeper.spec import ServerConfig, SpaceSpec
 from sweeper.speculation import Physics
 from sweeper.storage import StudyStore
@@ -53,13 +54,14 @@ class KeptSearch(Frozen):
         engine = engine_for(self.engine)
         return candidates_of(self.space, self.base, engine, self.facts)
 
-    def physics(self) -> Physics | None:
-        """The search as the physics sees it; None where it does not know the space."""
+    def physics(self, store: StudyStore) -> Physics | None:
+        """The search of `store` as the physics sees it; None where it does not know the space."""
         engine = engine_for(self.engine)
         roles = engine.speculation()
         if self.unknown or roles is None:
             return None
-        return Physics(self.candidates(), roles, engine.baseline(self.base, self.facts))
+        baseline = engine.baseline(self.base, self.facts)
+        return Physics(self.candidates(), roles, baseline, all_reduce=lambda: all_reduce_of(store))
 
 
 def candidates_of(space: SpaceSpec, base: ServerConfig, engine: Engine, facts: HostFacts) -> Candidates:

@@ -29,7 +29,10 @@ class View(Protocol):
         """Before each launch."""
 
     def phase(self, name: str) -> None:
-        """The launch has entered a phase (`starting`, `loading model`, `measuring WORKLOAD`, `stopping`)."""
+        """The launch has entered a phase (`starting`, `loading model`, `measuring WORKLOAD`, `stopping`).
+
+        Or, between launches, the host is asked something (`probing NCCL setting 3 of 12`).
+        """
 
     def request_done(self, result: RequestResult, done: int, total: int) -> None:
         """A request has ended; `done` of `total` under this workload, warm-ups included. The total may change."""
@@ -152,6 +155,7 @@ class RichView:
             for label, text in (("why", tally.why()), ("left", tally.remaining())):
                 if text:
                     table.add_row(label, Text(text))
+        if tally.phase:
             table.add_row("phase", Text(f"{tally.activity()}, {spent(elapsed_s)}"))
         table.add_row("best", Text(tally.best()))
         if doubtful := tally.num_doubtful:

@@ -9,6 +9,7 @@ from sweeper.deciding.plan import start_limit_s
 from sweeper.deciding.verdict import Verdict
 from sweeper.errors import FailureKind, SweepAborted, SweepInterrupted
 from sweeper.policy import POLICY, Fault
+from sweeper.probing.nccl import NcclProbe
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.rig import Rig
 from sweeper.spec import LimitsSpec
@@ -36,7 +37,8 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
     sync(tracker, study, rig)
     breaker = Breaker(rig.spec.limits)
     rig = replace(rig, start_limit_s=start_limit_s(study.trials(), rig.spec.limits.start_s))
-    while not rig.interrupts.finish_requested and (proposal := study.ask(budget)) is not None:
+    probe = NcclProbe(rig, study)
+    while (proposal := next_launch(rig, study, probe)) is not None:
         rig.view.launch_started(proposal, study.progress(budget))
         try:
             record = launch(proposal, rig, study.save)
@@ -51,6 +53,13 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
     verdict = study.verdict(rig.engine.simplicity)
     sync(tracker, study, rig, deadline_s=FINAL_SYNC_S)
     return verdict
+
+
+def next_launch(rig: Rig, study: Study, probe: NcclProbe) -> Proposal | None:
+    """What to launch next, what is asked of the bare host done before; None when the sweep ends."""
+    if not rig.interrupts.finish_requested:
+        probe.run_if_due()
+    return None if rig.interrupts.finish_requested else study.ask(rig.spec.budget)
 
 
 def stop_leftovers(rig: Rig) -> None:

@@ -194,6 +194,17 @@ class LimitsSpec(Frozen):
     identical_failures: int = Field(gt=1, le=MAX_COUNT)
 
 
+class ProbeSpec(Frozen):
+    """What is timed on the host without a server, before the search begins.
+
+    `nccl`: all-reduces under each setting of NCCL that the space has; `timeout_s`: how long one of them may take,
+    its start included. One that takes longer hangs.
+    """
+
+    nccl: bool = False
+    timeout_s: float = Field(default=60, gt=0, le=MAX_SECONDS)
+
+
 class TrackingSpec(Frozen):
     """MLflow. An empty `uri` turns it off. One sync never takes longer than about `sync_s` seconds."""
 
@@ -222,6 +233,7 @@ class SweepSpec(Frozen):
     study: StudySpec
     budget: BudgetSpec
     limits: LimitsSpec
+    probe: ProbeSpec = ProbeSpec()
     tracking: TrackingSpec
     verdict: VerdictSpec = VerdictSpec()
     objective: ObjectiveSpec

@@ -15,7 +15,15 @@ from sweeper.candidates import Candidates
 from sweeper.engines.base import Speculation
 from sweeper.records import TrialRecord, TrialState
 from sweeper.samplers.encoding import decode, encode, optuna_name
-from sweeper.samplers.physics import Observation, PhysicsSampler, Roles, SearchParameter, SearchSpace, Spelling
+from sweeper.samplers.physics import (
+    AllReduce,
+    Observation,
+    PhysicsSampler,
+    Roles,
+    SearchParameter,
+    SearchSpace,
+    Spelling,
+)
 from sweeper.space import active, domain_values
 from sweeper.spec import Choice, FlagValue, Parameter, ServerConfig
 
@@ -29,13 +37,15 @@ _LAUNCH = "launch:"
 class Physics:
     """The search of one study by the physics. `roles`: the engine's; `baseline`: canonical, without speculation.
 
-    `earlier`: what other studies on the same host showed.
+    `earlier`: what other studies on the same host showed. `all_reduce`: reads the timings of all-reduces, which
+    may be taken after this was made.
     """
 
     candidates: Candidates
     roles: Speculation
     baseline: ServerConfig
     earlier: tuple[Observation, ...] = ()
+    all_reduce: Callable[[], AllReduce | None] = lambda: None
 
     def sampler(self, seed: int) -> PhysicsSampler:
         """A sampler that carries nothing from trial to trial."""
@@ -46,6 +56,7 @@ class Physics:
             observe=self.observe,
             spelling=self.spelling,
             earlier=self.earlier,
+            all_reduce=self.all_reduce(),
         )
 
     @cached_property

@@ -6,6 +6,7 @@ from sweeper.deciding.lossless import Gate
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.fingerprint import fingerprint
 from sweeper.kept_search import KeptSearch, candidates_of
+from sweeper.probing.findings import all_reduce_of
 from sweeper.samplers.choice import PHYSICS, SamplerSettings
 from sweeper.searching import search_of, unknown_to_physics
 from sweeper.spec import ServerConfig, SweepSpec
@@ -32,7 +33,7 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study
         physics = Physics(candidates, roles, baseline)
         earlier, told = earlier_observations(spec.study, physics, current, spec.objective_metric)
         notes += told
-        made = Physics(candidates, roles, baseline, earlier).sampler
+        made = Physics(candidates, roles, baseline, earlier, lambda: all_reduce_of(store)).sampler
         sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials, made)
     gate = Gate(allow_lossy=spec.verdict.allow_lossy)
     study = Study(store, candidates, baseline, sampler, Ranking(spec.objective_metric, gate))

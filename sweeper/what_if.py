@@ -41,7 +41,7 @@ def ask(store: StudyStore, asked: Mapping[str, str]) -> tuple[KeptSearch, Answer
     Raises ConfigError with every mistake, and when the study cannot be asked.
     """
     kept = KeptSearch.of(store)
-    physics, trials = kept.physics(), _best_first(store, kept.objective)
+    physics, trials = kept.physics(store), _best_first(store, kept.objective)
     if physics is None:
         raise ConfigError([f"study.name: nothing can be foretold of {store.name!r}: {kept.unknown}"])
     if not any(physics.speculates(physics.config_of(trial.canonical)) for trial in trials):

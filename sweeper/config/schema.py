@@ -20,6 +20,7 @@ from sweeper.config.sweeps import Reader
 from sweeper.config.workloads import BuiltWorkloads, build_workloads
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ConfigError
+from sweeper.probing.settings import probe_mistakes
 from sweeper.searching import sampler_mistakes
 from sweeper.space import domain_values
 from sweeper.spec import Domain, FlagValue, Interval, StudyPlace, SweepSpec
@@ -69,7 +70,7 @@ def to_spec(
     except ValidationError as error:
         lines = [*mistakes, *schema_mistakes(error, loads.told)]
         raise ConfigError(list(dict.fromkeys(lines))) from None
-    mistakes += [*_slot_mistakes(spec), *_budget_mistakes(spec), *_sampler_mistakes(spec, built)]
+    mistakes += [*_slot_mistakes(spec), *_budget_mistakes(spec), *_search_mistakes(spec, built)]
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return spec
@@ -107,11 +108,12 @@ def _slot_mistakes(spec: SweepSpec) -> list[str]:
     ]
 
 
-def _sampler_mistakes(spec: SweepSpec, built: BuiltSpace) -> list[str]:
-    """Why the sampler cannot search this space. One that has mistakes of its own is not looked at."""
+def _search_mistakes(spec: SweepSpec, built: BuiltSpace) -> list[str]:
+    """Why the sampler, or the probe, has no use for this space. One with mistakes of its own is not looked at."""
     if spec.engine.name not in ENGINE_NAMES or built.mistakes:
         return []
-    return sampler_mistakes(spec, engine_for(spec.engine.name))
+    engine = engine_for(spec.engine.name)
+    return [*sampler_mistakes(spec, engine), *probe_mistakes(spec, engine)]
 
 
 def _budget_mistakes(spec: SweepSpec) -> list[str]:

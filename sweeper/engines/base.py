@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from launchers.base import LaunchSpec
+from sweeper.engines.all_reduces import AllReduces
 from sweeper.errors import FailureKind
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
@@ -173,9 +174,9 @@ class Engine(Protocol):
         """Whether `flag` is known to take whole numbers only: an interval of real ones makes no sense for it."""
 
     def config_mistakes(self, fixed: Mapping[str, FlagValue], searched: Collection[str]) -> list[str]:
-        """What is wrong with the flags of a whole sweep: those that every launch gets, and the searched ones.
+        """What is wrong with the flags of a sweep, fixed and searched, or missing for a fair comparison.
 
-        Each line starts with the dotted path. What a fair comparison needs and what is missing is told here.
+        Each line starts with the dotted path.
         """
 
     def host_files(self, flags: Mapping[str, Sequence[FlagValue]], model_path: str) -> tuple[str, ...]:
@@ -185,10 +186,7 @@ class Engine(Protocol):
         """
 
     def model_paths(self, flags: Mapping[str, Sequence[FlagValue]]) -> tuple[str, ...]:
-        """What else than the model is loaded on the host and shapes the numbers: drafts, by path or hub name.
-
-        `flags` maps a flag to all values it may take.
-        """
+        """What else is loaded on the host and shapes the numbers, by path or hub name. `flags`: all values."""
 
     def canonical(self, config: ServerConfig, facts: HostFacts) -> ServerConfig:
         """The same configuration after the engine's known rewrites and without flags that have no effect."""
@@ -210,6 +208,9 @@ class Engine(Protocol):
 
     def speculation(self) -> Speculation | None:
         """Which flag plays which role in drafting; None when its drafts are not made of steps and branches."""
+
+    def all_reduces(self, flags: Mapping[str, Sequence[FlagValue]], facts: HostFacts) -> AllReduces | None:
+        """What a server's GPUs add up by NCCL; None for an engine without it. `flags`: all values of each."""
 
     def slots(self, flags: Mapping[str, FlagValue]) -> int | None:
         """How many requests a server with these flags works on at once; None: it takes what comes."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from launchers.base import LaunchSpec
+from sweeper.engines.all_reduces import AllReduces
 from sweeper.engines.base import (
     Counters,
     Diagnosis,
@@ -198,6 +199,10 @@ class LlamaCpp:
 
     def speculation(self) -> Speculation | None:
         """None: n-grams are looked up in the text, and a draft model's run ends where it is unsure."""
+        return None
+
+    def all_reduces(self, flags: Mapping[str, Sequence[FlagValue]], facts: HostFacts) -> AllReduces | None:
+        """None: one process copies between its GPUs itself."""
         return None
 
     def slots(self, flags: Mapping[str, FlagValue]) -> int | None:

@@ -11,6 +11,7 @@ from sweeper.engines import sglang_answers as answers
 from sweeper.engines import sglang_programs as programs
 from sweeper.engines import sglang_reports as reports
 from sweeper.engines import sglang_spec as rules
+from sweeper.engines.all_reduces import AllReduces
 from sweeper.engines.base import (
     Counters,
     Diagnosis,
@@ -23,6 +24,7 @@ from sweeper.engines.base import (
     StreamedResponse,
 )
 from sweeper.engines.help_text import long_flags
+from sweeper.engines.sglang_all_reduce import all_reduces
 from sweeper.engines.sglang_decode import running_mistakes
 from sweeper.engines.sglang_diagnosis import diagnose_log
 from sweeper.engines.sglang_env import env_mistakes
@@ -111,6 +113,10 @@ class SGLang:
     def speculation(self) -> Speculation | None:
         """The EAGLE family drafts a tree in steps; NGRAM, DFLASH and the rest draft otherwise."""
         return rules.SPECULATION
+
+    def all_reduces(self, flags: Mapping[str, Sequence[FlagValue]], facts: HostFacts) -> AllReduces | None:
+        """Over the GPUs of a tensor-parallel group, where SGLang does not use kernels of its own for them."""
+        return all_reduces(flags, facts)
 
     def simplicity(self, config: ServerConfig) -> tuple[float, ...]:
         """No speculation, then n-grams, chains, trees; fewer steps, fewer draft tokens, fewer other flags."""

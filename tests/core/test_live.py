@@ -97,6 +97,14 @@ def test_the_screen_shows_phase_rate_best_and_eta() -> None:
     assert "2 of 4 trials done, about" in text
 
 
+def test_what_is_asked_of_the_bare_host_is_shown_before_and_between_launches() -> None:
+    view = RichView(console(io.StringIO()), FakeClock(), OBJECTIVE)
+    view.sweep_started("night", state(TRIALS[:1]), ServerConfig())
+    assert "phase" not in shown(view)
+    view.phase("probing NCCL setting 3 of 12")
+    assert "probing NCCL setting 3 of 12, 0 s" in shown(view)
+
+
 def test_text_from_a_server_is_never_taken_as_markup() -> None:
     out = io.StringIO()
     view = RichView(console(out, 200), FakeClock(), OBJECTIVE)
