@@ -7,20 +7,16 @@ import enum
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, computed_field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from sweeper.errors import FailureKind
 from sweeper.forecasts import Forecast
 from sweeper.metrics import check_metrics
+from sweeper.request_record import Record as Record
+from sweeper.request_record import RequestResult as RequestResult
 from sweeper.spec import FlagValue, ServerConfig
 
 Metrics = Annotated[Mapping[str, float], AfterValidator(check_metrics)]
-
-
-class Record(BaseModel):
-    """Base: immutable, and refuses fields it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Purpose(enum.StrEnum):
@@ -87,62 +83,6 @@ class Proposal(Record):
         return self.trial_number == 0
 
 
-class RequestResult(Record):
-    """One measured (or warm-up) request. A value that was not measured is absent (None).
-
-    Times in milliseconds from the moment the connection stands; `ttft_ms` ends with the first chunk that
-    holds text. `repeat` counts the passes over the prompts from 0; warm-ups have -1. `num_tries`: above 1
-    when the way to the host broke meanwhile. `num_verify_steps` counts the
-    decode steps in which drafts were verified; `accept_histogram[n]` those of them that accepted n drafts.
-    `itl_p99_ms`: 99th percentile of the gaps between chunks that hold text. `server_e2e_ms` and
-    `server_decode_ms` are the server's own figures. `started_ms`: when it was sent, since its pass began.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)  # computed ones are written, too
-
-    prompt_id: str
-    prompt_class: str
-    repeat: int
-    num_tries: int = 1
-    sent_at: AwareDatetime
-    e2e_latency_ms: float
-    started_ms: float = 0.0
-    ttft_ms: float | None = None
-    itl_p99_ms: float | None = None
-    num_prompt_tokens: int | None = None
-    num_output_tokens: int
-    num_drafted_tokens: int | None = None
-    num_accepted_tokens: int | None = None
-    num_verify_steps: int | None = None
-    server_decode_ms: float | None = None
-    server_e2e_ms: float | None = None
-    accept_histogram: tuple[int, ...] = ()
-    accept_source: str = ""
-    finish_reason: str = ""
-    output_sha256: str = ""
-    output_text: str = ""
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def output_throughput(self) -> float:
-        """Output tokens per second, end to end."""
-        return self.num_output_tokens * 1000 / self.e2e_latency_ms
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def tpot_ms(self) -> float | None:
-        """Milliseconds per output token after the first; None when there is only one, or no TTFT."""
-        if self.ttft_ms is None or self.num_output_tokens < 2 or self.e2e_latency_ms <= self.ttft_ms:
-            return None
-        return (self.e2e_latency_ms - self.ttft_ms) / (self.num_output_tokens - 1)
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def decode_throughput(self) -> float | None:
-        """Output tokens per second after the first one."""
-        return None if self.tpot_ms is None else 1000 / self.tpot_ms
-
-
 class PhaseTime(Record):
     """How long one phase of a launch took: check, start (in it launch and `start: NAME`), warmup, ..., stop."""
 
@@ -198,7 +138,7 @@ class WorkloadResult(Record):
     `doubts`: reasons to look twice at these numbers, one line each.
     """
 
-    metrics: Metrics = {}
+    metrics: Metrics = Field(default_factory=dict)
     repeat_throughputs: tuple[float, ...] = ()
     prompt_throughputs: Mapping[str, float] = {}
     first_pass_throughputs: Mapping[str, float] = {}

@@ -84,7 +84,7 @@ def passes_doubt(requests: Sequence[RequestResult]) -> str:
         return f"later passes are faster by {gain:.0f} %, as they reach the first token sooner: {_FLATTERS}"
     if _kept_per_step(later) > (1 + RISE_PCT / 100) * _kept_per_step(first):
         return f"later passes are faster by {gain:.0f} %, as more drafts are kept: {_FLATTERS}"
-    return f"later passes are faster by {gain:.0f} % than the first: the server was still warming up"
+    return f"later passes are faster by {gain:.0f} % than the first: a server still warming up, or a busy host"
 
 
 def _within_noise_of_passes(requests: Sequence[RequestResult]) -> bool:

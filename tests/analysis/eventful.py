@@ -22,7 +22,7 @@ EARLY = (
     "stopped after 1 of 2 prompts: 38 % (95 % interval 33 to 43 %) slower than trial 1; the throughput is "
     "estimated from these prompts"
 )
-WARMING = "later passes are faster by {} % than the first: the server was still warming up"
+WARMING = "later passes are faster by {} % than the first: a server still warming up, or a busy host"
 PROVENANCE = {
     "engine_version": "0.5.15",
     "host": "gpu1",

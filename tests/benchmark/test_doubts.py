@@ -83,7 +83,7 @@ def test_passes_that_differ_by_noise_raise_no_doubt() -> None:
 
 
 def test_a_first_pass_that_is_slower_was_a_server_still_warming_up() -> None:
-    assert passes_doubt(passes(1.0, 1.2, 1.2, noise=0.02)).endswith("the server was still warming up")
+    assert passes_doubt(passes(1.0, 1.2, 1.2, noise=0.02)).endswith("a server still warming up, or a busy host")
 
 
 def test_a_first_token_that_alone_comes_sooner_is_a_cache() -> None:
@@ -103,7 +103,7 @@ def test_drafts_that_help_one_prompt_alone_are_a_cache_too() -> None:
 def test_a_host_that_slows_whole_passes_now_and_then_is_not_mistaken_for_a_cold_server() -> None:
     assert passes_doubt(passes(1.0, 1.5, 1.15)) == ""
     assert passes_doubt(passes(1.0, 1.4, 1.45)) != ""
-    assert passes_doubt(passes(1.0, 1.1, 1.2, 1.3)).endswith("the server was still warming up")
+    assert passes_doubt(passes(1.0, 1.1, 1.2, 1.3)).endswith("a server still warming up, or a busy host")
 
 
 def test_more_drafts_accepted_are_a_cache_even_when_nothing_is_faster() -> None:
