@@ -37,6 +37,13 @@ def test_an_interrupted_bench_goes_on_with_what_is_missing(tmp_path: Path) -> No
     assert len(missing(path, ["ours"], range(3), 0.3, 1)) == 3
 
 
+def test_a_line_that_a_kill_cut_off_is_no_run(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    results.append(path, [run([0.9], seed=1), run([0.9], seed=2)])
+    path.write_text(path.read_text()[:-5])
+    assert [found.seed for found in results.load(path)] == [1]
+
+
 def test_restarts_are_counted_to_the_first_name_that_is_close_enough() -> None:
     found = run([0.0, 0.94, 0.96, 0.981, 0.97])
     assert found.restarts_to(2) == 4

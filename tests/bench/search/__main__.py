@@ -55,15 +55,17 @@ def main() -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    if arguments.again:
-        kept = [run for run in results.load(arguments.file) if run.method not in (arguments.methods or METHODS)]
-        results.write(arguments.file, kept)
+    seeds = range(*arguments.seeds)
+    if arguments.file == RESULTS and not set(seeds) <= set(DEVELOPMENT):
+        raise SystemExit("the committed results are of the development seeds: name a --file for others")
+    forgotten = (arguments.methods or METHODS) if arguments.again else ()
+    results.write(arguments.file, [run for run in results.load(arguments.file) if run.method not in forgotten])
     for wrong in arguments.wrong:
         chosen = arguments.methods or (WRONG if wrong else (*MAIN, *ABLATIONS))
         methods = [method for method in chosen if installed(method)]
         if left_out := set(chosen) - set(methods):
             print(f"not installed here, left out: {', '.join(sorted(left_out))}")
-        wanted = missing(arguments.file, methods, range(*arguments.seeds), wrong, arguments.repeats)
+        wanted = missing(arguments.file, methods, seeds, wrong, arguments.repeats)
         results.append(arguments.file, run_all(wanted, arguments.processes))
     results.write(arguments.file, results.load(arguments.file))
 

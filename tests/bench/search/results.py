@@ -89,10 +89,13 @@ def from_line(line: str) -> Run:
 
 
 def load(path: Path) -> list[Run]:
-    """All runs of a file, none twice (the last one counts); empty if there is no file."""
+    """All runs of a file, none twice (the last one counts); empty if there is no file.
+
+    A last line without its end was cut off by a kill, and is not a run.
+    """
     if not path.exists():
         return []
-    runs = (from_line(line) for line in path.read_text().splitlines() if line)
+    runs = (from_line(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n"))
     return list({run.key: run for run in runs}.values())
 
 

@@ -44,6 +44,7 @@ class SmacSampler(PlanningSampler):
             TOPK: TOPKS,
             **FLAGS,
         }
+        self._folder = tempfile.TemporaryDirectory()  # gone with the sampler
         self._space = self._make_space(seed)
         self._told = 0
         self._asked: dict[int, Any] = {}
@@ -52,7 +53,7 @@ class SmacSampler(PlanningSampler):
             n_trials=num_trials,
             deterministic=True,
             seed=seed,
-            output_directory=tempfile.mkdtemp(),
+            output_directory=self._folder.name,
         )
         design = HyperparameterOptimizationFacade.get_initial_design(
             scenario, n_configs=INITIAL_DESIGN, max_ratio=1.0
