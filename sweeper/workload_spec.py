@@ -29,9 +29,9 @@ class Prompt(Frozen):
     `token_ids` are filled in on the way, for a server that is sent tokens: the text under the chat template.
     """
 
-    id: str
+    id: str = Field(min_length=1)
     text: str = Field(min_length=1, max_length=MAX_TEXT)
-    prompt_class: str = "default"
+    prompt_class: str = Field(default="default", min_length=1)
     token_ids: tuple[int, ...] = ()
 
 
