@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from sweeper.config.mistakes import shown, valid_names
+from sweeper.config.mistakes import checked, shown, valid_names
 from sweeper.metrics import METRICS
+from sweeper.objective import Term
+
+LEAST_WEIGHT = 1e-6
+"""Weights count relative to one another, and the smallest doubles have too few digits left to be compared."""
 
 _OBJECTIVES = tuple(metric.name for metric in METRICS.values() if metric.objective)
 
@@ -61,4 +66,10 @@ def _weight_mistakes(name: str, weight: object) -> list[str]:
         return [f"objective.{name}: {shown(weight)} should be a number: the weight of this metric"]
     if not 0 < weight < float("inf"):
         return [f"objective.{name}: {shown(weight)} should be a number greater than 0"]
+    if weight < LEAST_WEIGHT:
+        return [f"objective.{name}: {shown(weight)} should be {LEAST_WEIGHT:g} or greater"]
+    try:
+        checked(partial(Term, workload="", metric="", weight=weight))
+    except ValueError as error:
+        return [f"objective.{name}: {shown(weight)} {error}"]
     return []

@@ -1,16 +1,16 @@
-"""Where the prompts of a workload come from: a packaged set, or a file of the user's own."""
+"""Where the prompts of a workload come from: a packaged set, a file of the user's own, or the configuration."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from sweeper.config.mistakes import shown, valid_names
 from sweeper.prompts.files import read_prompts
-from sweeper.prompts.rows import RANDOM_REASON
+from sweeper.prompts.rows import RANDOM_REASON, text_mistake
 from sweeper.workload_spec import Prompt
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -31,6 +31,31 @@ def prompt_reader(config_dir: Path | None) -> ReadPrompts:
 def packaged_sets(config_dir: Path | None = None) -> list[str]:
     """The names of the sets that can be named without a path."""
     return sorted({path.stem for folder in _folders(config_dir) for path in folder.glob("*.jsonl")})
+
+
+def check_listed(place: str, listed: Sequence[object]) -> tuple[list[object], list[str]]:
+    """The prompts listed at `place`, and what of them would be refused in a file, or left out of it.
+
+    An entry with such a mistake is replaced by one that the schema takes. What the schema tells itself (types,
+    empty texts, missing and unknown names) is left to it.
+    """
+    entries: list[object] = []
+    lines: list[str] = []
+    for index, entry in enumerate(listed):
+        wrong = _entry_mistakes(entry) if isinstance(entry, Mapping) else {}
+        lines += [f"{place}.{index}.{name}: {reason}" for name, reason in wrong.items()]
+        entries.append({"id": f"{place}.{index}", "text": "?"} if wrong else entry)
+    return entries, lines
+
+
+def _entry_mistakes(entry: Mapping[str, object]) -> dict[str, str]:
+    """By name, what is wrong with one listed prompt that the schema does not see."""
+    texts = {name: entry.get(name) for name in ("id", "text", "prompt_class")}
+    reasons = {name: text_mistake(value) for name, value in texts.items() if isinstance(value, str) and value}
+    wrong = {name: f"{shown(texts[name])} {reason}" for name, reason in reasons.items() if reason}
+    if "token_ids" in entry:
+        wrong["token_ids"] = "a prompt is given as text; its tokens are the model's to make"
+    return wrong
 
 
 def _folders(config_dir: Path | None) -> list[Path]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from sweeper.config.mistakes import schema_mistakes, shown, valid_names
-from sweeper.config.prompt_files import ReadPrompts
+from sweeper.config.prompt_files import ReadPrompts, check_listed
 from sweeper.prompts.files import choose
 from sweeper.prompts.random_text import looks_random
 from sweeper.prompts.rows import RANDOM_REASON
@@ -99,6 +99,9 @@ def _understood(
     unknown = [name for name in asked if name not in _SETTINGS]
     lines = [f"{path}.{name}: unknown name; {valid_names(name, _SETTINGS)}" for name in unknown]
     settings = {name: value for name, value in asked.items() if name not in unknown}
+    if isinstance(listed := settings.get("prompts"), list):
+        settings["prompts"], wrong = check_listed(f"{path}.prompts", listed)
+        lines += wrong
     try:
         settings["prompts"] = _prompts(path, settings, read)
     except _Mistakes as error:

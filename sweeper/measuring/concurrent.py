@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 
 from sweeper.engines.base import Counters
@@ -54,7 +55,7 @@ def measure_concurrent(target: Target, load: Load, bench: Bench) -> Measurement:
         warmup=warmup,
         growth=summed(run.growths),
         walls_s=run.walls_s,
-        doubts=(run.missing_passes(), places_doubt(load), *client_doubts(cost)),
+        doubts=(run.missing_passes(), run.empty_places(), *client_doubts(cost)),
         greedy=load.workload.temperature == 0,
         cross_checked=bench.engine.times_whole_requests,
     )
@@ -87,21 +88,38 @@ class _Run:
         """Send rounds of the same short request, from empty caches, until the speed has settled.
 
         A round is as many requests as can be under way at once, so that the server meets batches of that size. It
-        counts as one of `warmup_max_requests`.
+        counts as one of `warmup_max_requests`. With a `request_rate` its requests arrive as the load's do, the
+        same way in each round, and the speed is that of single requests: a rate's throughput is the rate's.
         """
         workload, clock = self._workload, self._bench.clock
         began_s = clock.monotonic_s()
-        prompts = [self._load.warmup] * min(workload.concurrency, len(self._load.passes[0]))
+        prompts = [self._load.warmup] * self._round_size()
+        arrivals = arrivals_of(workload, WARMUP_REPEAT, len(prompts))
         rates: list[float] = []
         warmups: list[Answered] = []
         while len(rates) < workload.warmup_max_requests and not settled(rates):
             if rates and clock.monotonic_s() - began_s >= workload.warmup_max_s:
                 break
-            done, report, _ = self._send(prompts, WARMUP_REPEAT, Arrivals(workload.concurrency))
-            rates.append(sum(one.result.num_output_tokens for one in done) / wall_s(report.exchanges))
+            done, report, _ = self._send(prompts, WARMUP_REPEAT, arrivals)
+            rates.append(sum(one.result.num_output_tokens for one in done) / self._spent_s(report))
             warmups += done
             self._tell(done)
         return Warmup(warmups, clock.monotonic_s() - began_s, unsettled_doubt(rates))
+
+    def _round_size(self) -> int:
+        """Requests in a round of the warm-up; with a `request_rate` those of its share of `warmup_max_s`."""
+        workload = self._workload
+        most = min(workload.concurrency, len(self._load.passes[0]))
+        if workload.request_rate is None:
+            return most
+        share_s = workload.warmup_max_s / max(1, workload.warmup_max_requests)
+        return min(most, math.ceil(workload.request_rate * share_s))
+
+    def _spent_s(self, report: LoadReport) -> float:
+        """Seconds of a round's work: from its beginning to its end, or, where requests arrive, of all of them."""
+        if self._workload.request_rate is None:
+            return wall_s(report.exchanges)
+        return sum(exchange.e2e_latency_ms for exchange in report.exchanges) / 1000
 
     def goes_on(self, elapsed_s: float) -> bool:
         """Whether one more pass is to be made. A server that remembers is sent each text once."""
@@ -126,6 +144,10 @@ class _Run:
     def missing_passes(self) -> str:
         """Why fewer passes were made than the workload asks for; empty when there were enough."""
         return missing_passes(len(self.walls_s), self._workload, self._remembers)
+
+    def empty_places(self) -> str:
+        """Whether the prompts cannot fill the places; empty when they can, and where a rate decides."""
+        return places_doubt(self._load) if self._workload.request_rate is None else ""
 
     def _send(
         self, prompts: Sequence[Prompt], repeat: int, arrivals: Arrivals
@@ -171,7 +193,7 @@ class _Run:
     def _tell(self, done: Sequence[Answered]) -> None:
         """Report each of these requests; how many are to come is known but for warm-ups and further passes."""
         num_passes = 1 if self._remembers else self._workload.repeats
-        num_to_come = max(0, num_passes - len(self.walls_s)) * len(self._workload.prompts)
+        num_to_come = max(0, num_passes - len(self.walls_s)) * len(self._load.passes[0])
         total = self._num_done + len(done) + num_to_come
         for one in done:
             self._num_done += 1

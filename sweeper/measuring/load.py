@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sweeper.workload_spec import Prompt, WorkloadSpec
 
 WARMUP_ID = "warm-up"
-PER_PLACE = 2
 _WARMUP_CHAT = (
     "List the months of the year in order. For each one write a short sentence about the weather, then one about "
     "what grows in the garden."
@@ -67,17 +65,19 @@ def once_each(load: Load) -> Load:
 
 
 def _filling(workload: WorkloadSpec) -> Iterator[Prompt]:
-    """The prompts, again under names and prefixes of their own until there are two for each place under way.
+    """The prompts, and their copies under names and prefixes of their own.
 
-    Fewer than there are places could never be that many under way at once.
+    Fewer prompts than there are places could never be that many under way at once. A copy of `a` is called `a+2`;
+    where a prompt has a + in its own id, with one more of them than any has in a row: no two names are equal.
     """
     yield from workload.prompts
-    if workload.sequential or not workload.fresh_prefixes:
-        return
-    for number in range(2, 1 + math.ceil(PER_PLACE * workload.concurrency / len(workload.prompts))):
+    mark = "+"
+    while any(mark in prompt.id for prompt in workload.prompts):
+        mark += "+"
+    for number in range(2, 1 + workload.num_copies):
         for prompt in workload.prompts:
             word = _word(f"{workload.seed} {number} {prompt.id}")
-            yield prompt.model_copy(update={"id": f"{prompt.id}+{number}", "text": f"({word}) {prompt.text}"})
+            yield prompt.model_copy(update={"id": f"{prompt.id}{mark}{number}", "text": f"({word}) {prompt.text}"})
 
 
 def _first(prompt: Prompt, workload: WorkloadSpec, place: int, sent: set[str]) -> Prompt:

@@ -99,12 +99,13 @@ def another_pass(so_far: SoFar, workload: WorkloadSpec, reference: Reference | N
 
     `repeats` are always made unless the time is up. As many again, up to `max_repeats`, while the passes' mean is
     not known to `precision_pct` percent (one standard error) and the launch is so close to the reference that this
-    matters.
+    matters. These begin in time, or not at all; once begun all are made, even when the time is up meanwhile:
+    launches of whole cycles can be compared.
     """
     throughputs = repeat_throughputs(so_far.requests, so_far.walls_s)
     made, in_time = len(throughputs), so_far.elapsed_s < workload.max_measure_s
     if made % workload.repeats:
-        return in_time or made > workload.repeats  # a cycle is ended: all launches are to do the same work
+        return in_time or made > workload.repeats  # half a further cycle would be other work
     if not in_time or made + workload.repeats > workload.max_repeats:
         return False
     error = _error_of_mean(so_far, throughputs)

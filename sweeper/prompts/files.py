@@ -1,6 +1,6 @@
 """A file of prompts: read, checked, and some of them chosen.
 
-One JSON object per line (JSONL), or one JSON list of objects; prompt_rows.py says what an object may look like.
+One JSON object per line (JSONL), or one JSON list of objects; rows.py says what an object may look like.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
     """The prompts of a file, in its order. Raises ValueError: file, line, what is wrong; the first mistake."""
     found: list[tuple[int, Row]] = []
     mistakes: list[str] = []
+    num_left_out = 0
     try:
         for line, raw in _rows(_content(path)):
             try:
@@ -31,9 +32,11 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
                 mistakes.append(f"line {line}: {error}")
             else:
                 found += [(line, row)] if row else []
+                num_left_out += row is None
     except ValueError as error:
         mistakes.append(str(error))
-    mistakes += _twice(found) if found or mistakes else ["holds no prompts"]
+    why = f": none of its {num_left_out:,} conversations begins with a question" if num_left_out else ""
+    mistakes += _twice(found) if found or mistakes else [f"holds no prompts{why}"]
     if mistakes:
         more = f" (and {len(mistakes) - 1} more mistakes)" if len(mistakes) > 1 else ""
         raise ValueError(f"{path}: {mistakes[0]}{more}")

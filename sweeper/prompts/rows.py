@@ -1,13 +1,14 @@
 """One row of a file of prompts: what of it is sent, under which name, as which kind.
 
     {"id": "queue", "text": "Write a ...", "prompt_class": "code"}      our own; "prompt" is "text", too
-    {"id": "x_0", "conversations": [{"from": "human", "value": ...}]}   ShareGPT: the first human turn
+    {"id": "x_0", "conversations": [{"from": "human", "value": ...}]}   ShareGPT: the first turn, a human's
     {"question_id": 81, "category": "writing", "turns": [...]}          MT-bench, Spec-Bench: the first turn
     {"messages": [{"role": "user", "content": ...}]}                    OpenAI: the only turn of a user
 
 A workload sends single messages. The first turn of a conversation makes sense without the later ones; a system's
 message, or a later turn without those before it, would be another question: such rows are refused. ShareGPT rows
-without a human turn, of which the common files have thousands, are left out.
+that do not begin with a human turn are left out: the common files have thousands of them, cut out of the middle of
+longer conversations.
 
 An `id` of the file is kept; a row without one is named by its text. `category` is `prompt_class`.
 """
@@ -41,7 +42,7 @@ class Row:
 
 
 def read_row(row: object) -> Row | None:
-    """The prompt of a row; None for a conversation without a question. Raises ValueError."""
+    """The prompt of a row; None for a conversation that begins with no question. Raises ValueError."""
     if _are_token_ids(row):
         raise ValueError(f"holds token ids instead of text: {RANDOM_REASON}")
     if not isinstance(row, dict):
@@ -51,21 +52,28 @@ def read_row(row: object) -> Row | None:
         return None
     if not isinstance(text, str):
         raise ValueError(f"its text should be text, not {plain(repr(text), 60)}")
-    if not text.strip():
-        raise ValueError("its text is empty")
-    if len(text) > MAX_TEXT:
-        raise ValueError(f"its text has {len(text):,} characters, more than {MAX_TEXT:,}")
-    try:
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    except UnicodeEncodeError:
-        raise ValueError("its text holds half a character (a lone surrogate)") from None
+    if reason := text_mistake(text):
+        raise ValueError(f"its text {reason}")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     given = _name(row, ("id", "question_id"))
     kind = _name(row, ("prompt_class", "category"))
     return Row(given or f"p{digest}", bool(given) and "conversations" not in row, text, kind or "default")
 
 
+def text_mistake(text: str) -> str:
+    """Why the text can be no prompt, nor a prompt's name: "is empty", ...; empty when it can."""
+    if len(text) > MAX_TEXT:
+        return f"has {len(text):,} characters, more than {MAX_TEXT:,}"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "holds half a character (a lone surrogate)"
+    visible = any(character.isprintable() and not character.isspace() for character in text)
+    return "" if visible else "is empty"
+
+
 def _text_of(row: Mapping[str, object]) -> object:
-    """What is sent of a row; None for a conversation without a question. Raises ValueError."""
+    """What is sent of a row; None for a conversation that begins with no question. Raises ValueError."""
     text = row["text"] if "text" in row else row.get("prompt")
     if text is not None:
         if _are_token_ids(text):
@@ -74,9 +82,7 @@ def _text_of(row: Mapping[str, object]) -> object:
     if any(_are_token_ids(row.get(name)) for name in _TOKEN_IDS):
         raise ValueError(f"holds token ids instead of text: {RANDOM_REASON}")
     if "conversations" in row:
-        turns = _objects(row["conversations"], "conversations")
-        human = [turn.get("value") for turn in turns if turn.get("from") in ("human", "user")]
-        return human[0] if human else None
+        return _first_question(_objects(row["conversations"], "conversations"))
     if "turns" in row:
         turns = row["turns"] if isinstance(row["turns"], list) else []
         if not turns:
@@ -85,6 +91,12 @@ def _text_of(row: Mapping[str, object]) -> object:
     if "messages" in row:
         return _only_question(_objects(row["messages"], "messages"))
     raise ValueError('has no text: "text", "prompt", "conversations", "turns" or "messages"')
+
+
+def _first_question(turns: Sequence[Mapping[str, object]]) -> object:
+    """The question that a conversation begins with; None when something else, that would be lost, comes first."""
+    said = [turn for turn in turns if turn.get("from") != "system" or turn.get("value")]
+    return said[0].get("value") if said and said[0].get("from") in ("human", "user") else None
 
 
 def _only_question(messages: Sequence[Mapping[str, object]]) -> object:

@@ -172,3 +172,9 @@ def test_no_pass_begins_after_the_time_is_up() -> None:
     late = SoFar(at_ratio(1.0), elapsed_s=100)
     assert another_pass(late, workload(max_measure_s=101))
     assert not another_pass(late, workload(max_measure_s=100))
+
+
+@pytest.mark.parametrize(("factors", "more"), [((1.0,), False), ((1.0, 1.1), False), ((1.0, 1.1, 0.9), True)])
+def test_further_passes_that_were_begun_in_time_are_all_made(factors: tuple[float, ...], more: bool) -> None:
+    wanted = workload(repeats=2, max_repeats=4, max_measure_s=50)
+    assert another_pass(passes(*factors), wanted) is more

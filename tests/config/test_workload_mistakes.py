@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.config import load
-from tests.config.conftest import mistakes
+from tests.config.conftest import WriteFiles, mistakes
 from tests.config.test_workloads import jsonl
 
 BUSY = "more_workloads.busy.max_tokens=16"
@@ -36,6 +36,22 @@ MISTAKES = [
     (("workload.num_prompts=true",), "workload.num_prompts: true", "whole number"),
     (("workload.prompt_file=chat",), "workload.prompt_file: unknown name", "did you mean prompts_file?"),
     (("workload.prompts=a,b",), "workload.prompts=a,b: a list", "'workload.prompts=[a,b]'"),
+    # listed prompts are checked like those of a file
+    (
+        ("~workload.prompts_file", "workload.prompts=[{id: a, text: '  '}]"),
+        "workload.prompts.0.text: '  ' is",
+        "empty",
+    ),
+    (
+        ("~workload.prompts_file", "workload.prompts=[{id: '', text: b}]"),
+        "workload.prompts.0.id: '' ",
+        "not be empty",
+    ),
+    (
+        ("~workload.prompts_file", "workload.prompts=[{id: a, text: b}, {id: b, text: c, token_ids: [1, 2]}]"),
+        "workload.prompts.1.token_ids: ",
+        "given as text",
+    ),
     # random tokens
     ((f"{FILE}=random",), f"{FILE}: 'random': random tokens tell nothing", "12 % of the drafts"),
     ((f"{FILE}=random-ids",), f"{FILE}: 'random-ids': random tokens", ""),
@@ -45,6 +61,11 @@ MISTAKES = [
     # settings
     (("workload.max_repeats=1",), "workload.max_repeats: 1 is wrong", "0 or at least repeats (2)"),
     (("workload.request_rate=2",), "workload.request_rate: 2 is wrong", "concurrency above 1"),
+    (
+        ("workload.request_rate=1e-9", "workload.concurrency=8"),
+        "workload.request_rate: 1e-09 is wrong: 4 prompts arrive in",
+        "more than max_measure_s (3600)",
+    ),
     (("workload.concurrency=0",), "workload.concurrency: 0", "1 or greater"),
     # further workloads
     (
@@ -83,6 +104,8 @@ MISTAKES = [
     (("objective={output_throughput: 0}",), "objective.output_throughput: 0", "greater than 0"),
     (("objective={output_throughput: -1.5}",), "objective.output_throughput: -1.5", "greater than 0"),
     (("objective={output_throughput: inf}",), "objective.output_throughput: inf", "greater than 0"),
+    (("objective={output_throughput: 2000}",), "objective.output_throughput: 2000", "1000 or less"),
+    (("objective={output_throughput: 1e-322}",), "objective.output_throughput: 1e-322", "1e-06 or greater"),
     (("objective={output_throughput: much}",), "objective.output_throughput: 'much'", "should be a number"),
     (("objective={output_throughput: true}",), "objective.output_throughput: true", "should be a number"),
     (("objective=3",), "objective: 3 should be a metric, WORKLOAD.METRIC", "mapping"),
@@ -111,6 +134,26 @@ def test_a_mistake_in_a_file_is_told_with_its_line_once_for_all_workloads(tmp_pa
     path.write_text(jsonl("a", "b") + "{}\n", encoding="utf-8")
     (line,) = mistakes(f"workload.prompts_file={path}", BUSY)
     assert line.startswith(f"workload.prompts_file: {path}: line 3: has no text")
+
+
+def test_half_a_character_in_a_listed_prompt_is_told_at_its_place(write_files: WriteFiles) -> None:
+    listed = 'prompts:\n- {id: "a", text: "fine"}\n- {id: "b", text: "x\\ud800"}\n'
+    folder = write_files({"workload/mine.yaml": f"prompts_file: null\nmax_tokens: 0\n{listed}"})
+    first, second = sorted(mistakes("workload=mine", config_dir=folder))
+    assert first.startswith("workload.max_tokens: 0 ")
+    assert second == "workload.prompts.1.text: 'x\\ud800' holds half a character (a lone surrogate)"
+
+
+def test_a_wrong_listed_prompt_is_not_told_again_for_the_other_workloads() -> None:
+    (line,) = mistakes("~workload.prompts_file", "workload.prompts=[{id: a, text: ' '}]", BUSY)
+    assert line.startswith("workload.prompts.0.text: ")
+
+
+def test_requests_that_fill_the_places_are_counted_before_a_server_is_started() -> None:
+    places = ("workload.concurrency=4096", "engine.flags.parallel=4096")
+    (line,) = mistakes(*places, "workload.repeats=100", "workload.max_repeats=0")
+    assert line.startswith("workload.max_repeats: 0 is wrong: 4 prompts x 2,048")
+    assert "819,200 requests in each launch" in line
 
 
 def test_too_many_prompts_are_refused(tmp_path: Path) -> None:

@@ -108,6 +108,12 @@ def test_warm_ups_come_in_rounds_of_what_can_be_under_way(server: Streaming, loa
     assert done[-1][1] == rounds * 3 + 12
 
 
+def test_all_requests_that_will_be_sent_are_counted_from_the_first_on(server: Streaming, load: HostLoad) -> None:
+    totals: list[int] = []
+    measured(server, load, on_request=lambda _, n, of: totals.append(of), concurrency=5)
+    assert totals == [2 * 12] * 24  # six prompts come twice in each pass to fill the places
+
+
 def test_verify_steps_come_from_the_counters_over_whole_passes(server: Streaming, load: HostLoad) -> None:
     found = measured(server, load, warmup_max_requests=1)
     assert found.metrics["num_verify_steps"] == 2 * 12  # two with each answer; the warm-ups' do not count
@@ -122,6 +128,23 @@ def test_arrivals_follow_the_rate_and_their_lag_is_recorded(server: Streaming, l
     starts = [request.started_ms for request in found.requests]
     assert starts == sorted(starts)
     assert starts[-1] > 20
+
+
+def test_warm_ups_of_arriving_requests_arrive_as_the_load_does(server: Streaming, load: HostLoad) -> None:
+    sent: list[Arrivals] = []
+
+    def send_all(requests: Sequence[HttpRequest], arrivals: Arrivals, timeout_s: float) -> LoadReport:
+        assert len(requests) == len(arrivals.offsets_s)
+        sent.append(arrivals)
+        return load.send_all(requests, arrivals, timeout_s)
+
+    arriving: dict[str, Any] = {"request_rate": 50.0, "concurrency": 100, "repeats": 1}
+    found = measured(server, None, send_all=send_all, warmup_max_s=0.3, warmup_max_requests=4, **arriving)
+    first, *others, _ = sent
+    assert len(first.offsets_s) == 4  # of 50 a second in a quarter of 0.3 s
+    assert all(other == first for other in others)
+    assert len(found.warmups) == 4 * (len(sent) - 1)
+    assert not any("at most 6 requests" in doubt for doubt in found.doubts)
 
 
 def test_more_passes_are_made_while_the_passes_differ(server: Streaming, load: HostLoad) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -68,6 +69,19 @@ def test_prompts_that_are_fewer_than_the_places_come_again_under_prefixes_of_the
     assert [prompt.text for prompt in first[:3]] == [prompt.text for prompt in workload().prompts]
     alike = load_of(workload(concurrency=4, fresh_prefixes=False))
     assert len(alike.passes[0]) == 3
+
+
+@pytest.mark.parametrize("ids", [("a", "a+2"), ("a+2", "a", "a++2"), ("a", "a+", "a+2", "a+3")])
+def test_the_copies_of_prompts_have_names_that_no_prompt_has(ids: tuple[str, ...]) -> None:
+    prompts = tuple(Prompt(id=name, text=f"text of {name}") for name in ids)
+    (first,) = load_of(workload(prompts=prompts, concurrency=6, repeats=1, max_repeats=0)).passes
+    assert len(first) >= 12
+    assert len({prompt.id for prompt in first}) == len(first)
+
+
+def test_prompts_that_arrive_by_themselves_fill_no_places() -> None:
+    load = load_of(workload(concurrency=1024, request_rate=2.0))
+    assert load.passes[0] == load.workload.prompts
 
 
 def test_the_same_prompts_in_another_workload_are_other_texts() -> None:
@@ -138,6 +152,25 @@ def test_a_load_beyond_all_measure_is_refused() -> None:
     with pytest.raises(ValidationError, match="more than 20,000"):
         workload(count=30, repeats=700, max_repeats=0)
     assert len(texts(load_of(workload(count=100, repeats=200, max_repeats=200)))) == MAX_REQUESTS
+
+
+def test_the_copies_that_fill_the_places_count_too() -> None:
+    def many(**changed: Any) -> WorkloadSpec:
+        return workload(count=4, repeats=100, max_repeats=0, **changed)
+
+    words = r"4 prompts x 2,048 \(to fill 4,096 places twice\) x 100 passes are 819,200 requests"
+    with pytest.raises(ValidationError, match=words):
+        many(concurrency=4096)
+    assert many(concurrency=4096, fresh_prefixes=False).num_copies == 1
+    assert many(concurrency=4096, request_rate=9.0).num_copies == 1
+    assert len(texts(load_of(many(concurrency=100)))) == MAX_REQUESTS
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.0019])
+def test_arrivals_that_outlast_the_time_to_measure_are_refused(rate: float) -> None:
+    with pytest.raises(ValidationError, match=r"3 prompts arrive in .* more than max_measure_s \(1000\)"):
+        workload(request_rate=rate, concurrency=8, max_measure_s=1000)
+    assert workload(request_rate=0.002, concurrency=8, max_measure_s=1000).request_rate == 0.002
 
 
 def test_fewer_passes_at_most_than_at_least_are_refused() -> None:

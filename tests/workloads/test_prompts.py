@@ -51,15 +51,34 @@ def test_a_prompt_is_a_text(write: Write) -> None:
     assert only(write({"prompt": "Why?", "output_tokens": 3})).text == "Why?"
 
 
-def test_of_a_sharegpt_conversation_the_first_human_turn_is_sent(write: Write) -> None:
+def test_of_a_sharegpt_conversation_the_first_turn_is_sent(write: Write) -> None:
     turns = [
-        {"from": "system", "value": "be nice"},
+        {"from": "system", "value": ""},
         {"from": "human", "value": "Why?"},
         {"from": "gpt", "value": "Because."},
         {"from": "human", "value": "And?"},
     ]
     found = only(write({"id": "x_0", "conversations": turns}))
     assert (found.id, found.text, found.prompt_class) == ("x_0", "Why?", "default")
+
+
+LOST = [
+    [{"from": "gpt", "value": "One."}, {"from": "human", "value": "continue"}],
+    [{"from": "system", "value": "be nice"}, {"from": "human", "value": "Why?"}],
+]
+
+
+@pytest.mark.parametrize("turns", LOST)
+def test_a_sharegpt_row_whose_question_would_lose_what_was_before_it_is_left_out(
+    turns: list[dict[str, str]], write: Write
+) -> None:
+    whole = {"id": "b", "conversations": [{"from": "human", "value": "What?"}]}
+    assert only(write({"id": "a", "conversations": turns}, whole)).text == "What?"
+
+
+def test_a_sharegpt_file_of_which_nothing_is_left_says_why(write: Write) -> None:
+    says = mistake(write(*({"conversations": turns} for turns in LOST)))
+    assert says == "holds no prompts: none of its 2 conversations begins with a question"
 
 
 def test_a_sharegpt_file_may_be_one_list_with_empty_conversations_and_equal_ids(write: Write) -> None:
@@ -119,6 +138,7 @@ BROKEN: list[tuple[tuple[object, ...], str]] = [
     ((GOOD, '{"text": ' + "9" * 5000 + "}"), "line 2: is not JSON (Exceeds the limit"),
     ((GOOD, {"question": "x"}), 'line 2: has no text: "text", "prompt"'),
     ((GOOD, {"text": " \n"}), "line 2: its text is empty"),
+    ((GOOD, {"text": "\u200b\ufeff \u2060"}), "line 2: its text is empty"),
     ((GOOD, {"text": 3.5}), "line 2: its text should be text, not 3.5"),
     ((GOOD, {"text": {"x": 1}}), "line 2: its text should be text, not {'x': 1}"),
     ((GOOD, {"text": "x" * 100_001}), "line 2: its text has 100,001 characters, more than 100,000"),
