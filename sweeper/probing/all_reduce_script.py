@@ -56,9 +56,9 @@ def run_rank(rank: int, job: dict[str, Any]) -> NoReturn:
     try:
         time_all(rank, job)
         code = 0
-    except Exception:  # noqa: BLE001  (the end of a process: whatever it is must be seen in the log)
-        os.write(2, traceback.format_exc().encode()[-LOG_BYTES:])  # at once: the other ranks fail, too
     finally:
+        if code:  # whatever it was must be seen in the log, in one go: the other ranks fail, too
+            os.write(2, traceback.format_exc().encode()[-LOG_BYTES:])
         os._exit(code)
 
 
