@@ -98,15 +98,6 @@ def _has_changed(trials: Sequence[TrialRecord]) -> bool:
     return known is not None and any(differing(known.provenance, launch.provenance) for launch in later)
 
 
-def finalists(
-    trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, gate: Gate = STRICT
-) -> list[TrialRecord]:
-    """The best trials as far as is known, best first, without regard to confirming launches."""
-    numbers = shortlist(trials, budget, objective, gate.admits(trials)).finalists if trials else ()
-    by_number = {trial.number: trial for trial in trials}
-    return [by_number[number] for number in numbers]
-
-
 def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: BudgetSpec, objective: str) -> list[int]:
     """Trial numbers still to be confirmed. Finalists may be chosen by launches that are not compared any more."""
     nothing = {trial.number: trial.model_copy(update={"launches": ()}) for trial in trials}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sweeper.deciding.lossless import Gate
-from sweeper.deciding.plan import finalists
+from sweeper.deciding.shortlist import shortlist
 from sweeper.deciding.verdict import Verdict, VerdictKind, decide
 from sweeper.outputs import marks
 from sweeper.records import TrialRecord
@@ -74,8 +74,9 @@ def test_a_slow_lossy_one_is_not_mentioned() -> None:
 
 def test_who_may_not_win_is_no_finalist() -> None:
     budget = BudgetSpec(trials=3, finalists=2, confirm_launches=2)
-    assert [t.number for t in finalists(night(lossy=(THRESHOLD,)), budget, OBJECTIVE)] == [1]
-    assert [t.number for t in finalists(night(lossy=(THRESHOLD,)), budget, OBJECTIVE, Gate(True))] == [2, 1]
+    trials = night(lossy=(THRESHOLD,))
+    assert shortlist(trials, budget, OBJECTIVE, Gate().admits(trials)).finalists == (1,)
+    assert shortlist(trials, budget, OBJECTIVE, Gate(True).admits(trials)).finalists == (2, 1)
 
 
 def test_with_only_lossy_ones_there_is_nothing_else() -> None:

@@ -3,7 +3,9 @@ from __future__ import annotations
 import datetime
 
 from sweeper.deciding.confirm import confirmations
-from sweeper.deciding.plan import Step, control_is_due, finalists, next_step, progress, start_limit_s
+from sweeper.deciding.lossless import everyone
+from sweeper.deciding.plan import Step, control_is_due, next_step, progress, start_limit_s
+from sweeper.deciding.shortlist import shortlist
 from sweeper.errors import FailureKind
 from sweeper.policy import POLICY, Fault
 from sweeper.records import Purpose, TrialRecord, TrialState
@@ -20,7 +22,12 @@ def measured() -> list[TrialRecord]:
 
 def pending(trials: list[TrialRecord], budget: BudgetSpec) -> list[int]:
     """The confirming launches still to make."""
-    return confirmations(trials[0], finalists(trials, budget, OBJECTIVE), budget.confirm_launches, OBJECTIVE)
+    rivals = [trial for number in finalists(trials, budget) for trial in trials if trial.number == number]
+    return confirmations(trials[0], rivals, budget.confirm_launches, OBJECTIVE)
+
+
+def finalists(trials: list[TrialRecord], budget: BudgetSpec) -> tuple[int, ...]:
+    return shortlist(trials, budget, OBJECTIVE, everyone).finalists
 
 
 def test_the_baseline_comes_first() -> None:
@@ -55,7 +62,7 @@ def test_a_confirmation_already_made_is_not_made_again() -> None:
 def test_finalists_are_chosen_by_their_first_measurement_so_that_a_resume_chooses_the_same() -> None:
     trials = measured()
     trials[3] = trial(3, [70], confirm=[10, 10], m=3)
-    assert [t.number for t in finalists(trials, BUDGET, OBJECTIVE)] == [3, 1]
+    assert finalists(trials, BUDGET) == (3, 1)
 
 
 def test_a_confirmation_lost_to_the_host_is_made_again_but_a_crash_counts() -> None:
