@@ -85,10 +85,14 @@ class Proxy:
                 _reset(client)
                 continue
             pair = _Pair(self, client, server)
-            pair.is_frozen = state == "frozen"
-            with self._guard:
-                self._pairs.append(pair)
-            pair.start()
+            with self._guard:  # the state may be another one by now, and a cut must find every pair or none
+                state = self._state
+                pair.is_frozen = state == "frozen"
+                if state != "cut":
+                    self._pairs.append(pair)
+                    pair.start()
+            if state == "cut":
+                pair.reset()
 
 
 class _Pair:
@@ -100,7 +104,8 @@ class _Pair:
     def start(self) -> None:
         client, server = self._sockets
         for source, sink in ((client, server), (server, client)):
-            source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with contextlib.suppress(OSError):  # the other end may be gone already
+                source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 
     def reset(self) -> None:
