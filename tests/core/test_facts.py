@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from launchers.base import CommandResult
-from sweeper.commands import notes_on
+from sweeper.commands.notes import notes_on
 from sweeper.config import load
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.__main__ import main
-from sweeper.commands import split_question
+from sweeper.commands.predict import split_question
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.kept_search import KeptSearch
 from sweeper.spec import ServerConfig

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from launchers.base import Launcher
 from launchers.clock import SystemClock
-from sweeper.commands import make_launcher
+from sweeper.commands.hosts import make_launcher
 from sweeper.config import load
 from sweeper.engines.registry import engine_for
 from sweeper.facts import read_host_facts

@@ -1,0 +1,40 @@
+"""The launcher of a configured host."""
+
+from __future__ import annotations
+
+from launchers.base import Launcher
+from launchers.group import GroupLauncher
+from launchers.host import HostLauncher, HostSettings
+from launchers.shell import LocalShell
+from launchers.ssh import SshShell, SshTarget
+from sweeper.errors import ConfigError
+from sweeper.host_spec import HostSpec
+
+
+def make_launcher(host: HostSpec) -> Launcher:
+    """The launcher for a configured host, or for all hosts of a server that spans several. Raises ConfigError."""
+    if host.ssh is None:
+        return HostLauncher(LocalShell(host.name), _settings(host, host.name))
+    destinations = [host.ssh.destination, *host.nodes]
+    launchers = []
+    for rank, destination in enumerate(destinations):
+        name = host.name if rank == 0 else f"{host.name}/{destination}"
+        try:
+            target = SshTarget(**{**host.ssh.model_dump(), "destination": destination})
+        except ValueError as error:
+            raise ConfigError([f"host.ssh: {error}"]) from error
+        launchers.append(HostLauncher(SshShell(target, name), _settings(host, name)))
+    return launchers[0] if len(launchers) == 1 else GroupLauncher(launchers)
+
+
+def _settings(host: HostSpec, name: str) -> HostSettings:
+    return HostSettings(
+        name=name,
+        state_dir=host.state_dir,
+        port_low=host.port_low,
+        port_high=host.port_high,
+        address=host.address,
+        gpus=host.gpus,
+        gpu_idle_mib=host.gpu_idle_mib,
+        gpu_wait_s=host.gpu_wait_s,
+    )

@@ -1,0 +1,47 @@
+"""What a sweep's owner should know before it begins, one line each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sweeper.engines.base import Engine, HostFacts
+from sweeper.space import samples, to_config
+from sweeper.spec import ServerConfig, SweepSpec
+
+_MAX_SAMPLES = 300
+
+
+def notes_on(spec: SweepSpec, engine: Engine, facts: HostFacts) -> list[str]:
+    """What of the flags and variables of a sweep never has an effect on this host, each told once.
+
+    Looked at in up to _MAX_SAMPLES configurations: what has an effect in one of them is not told.
+    """
+    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
+    notes: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    for values in samples(spec.space, _MAX_SAMPLES):
+        config = to_config(base, values, spec.space)
+        seen.update([*config.flags, *config.env])
+        notes.update(set(engine.without_effect(config, facts)))
+    return [note for note, times in notes.items() if times >= seen[note.partition(":")[0]]]
+
+
+def remembering(spec: SweepSpec, engine: Engine) -> str:
+    """Why some server of this sweep writes faster what it has written before; empty when none does.
+
+    Looked at in up to _MAX_SAMPLES configurations.
+    """
+    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
+    configs = (to_config(base, values, spec.space) for values in samples(spec.space, _MAX_SAMPLES))
+    return next(filter(None, map(engine.remembers, configs)), "")
+
+
+def arrival_notes(spec: SweepSpec) -> list[str]:
+    """A line for each workload whose throughput is ranked on although its arrivals decide it."""
+    ranked = {term.workload for term in spec.objective.terms}
+    return [
+        f"workload {workload.name}: {workload.request_rate:g} requests arrive per second whatever it does; "
+        "a throughput tells configurations apart only where they cannot keep up"
+        for workload in spec.workloads
+        if workload.request_rate is not None and workload.name in ranked
+    ]

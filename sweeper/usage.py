@@ -1,0 +1,126 @@
+"""What `--help` says, and which options each command takes. Light: nothing of a sweep is loaded for it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+EXIT_CODES = """\
+exit codes:
+    0  done: a verdict was reached, or the sweep was complete already
+    1  a bug in specsweep (the traceback is in the log file)
+    2  the configuration or the command line is wrong; nothing was started
+    3  the study was made with other settings; nothing was started
+    4  another specsweep process holds the host; nothing was started
+    5  stopped: something must be mended first, the message says what
+  130  interrupted by Ctrl-C     143  ended by SIGTERM or SIGHUP
+After 5, 130 and 143 the same command goes on where it stopped.
+"""
+
+RUN_HELP = """\
+Run a sweep, or go on with it: the same command continues an interrupted sweep, and says so when it is complete.
+
+Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.value=VALUE sets one value.
+
+  specsweep run                                     the embedded sweep: llama.cpp on this machine, no GPU needed
+  specsweep run budget.trials=20                    a larger total; the trials already measured count
+  specsweep run preset=llamacpp_chat                the same server under chat prompts
+  specsweep run space.spec_ngram_simple_size_m='choice(3,4,6)' study.name=narrow
+                                                    other values of a parameter (quote them), in a study of its own
+  specsweep run +space.threads='range(1,3)'         search one more flag of the server: 1 and 2
+  specsweep run study/sampler=grid study.name=grid   every configuration in the order of the space
+  specsweep run model=gguf model.path=/models/x.gguf engine.command='[llama-server]'
+                                                    a native llama-server and a model of your own
+  specsweep run preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
+      space.speculative_draft_model_path=/models/m-eagle3
+                                                    SGLang on a GPU host, over SSH
+
+Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
+same command goes on later.
+"""
+
+REPORT_HELP = """\
+Write a report from the study alone, also while the sweep runs. It needs no server.
+
+  specsweep report                                  the report of the default preset's study
+  specsweep report study.name=narrow                of another study
+  specsweep report study.dir=/data/sweeps --output - print it instead of writing a file
+"""
+
+PREDICT_HELP = """\
+Ask a study what a configuration would do that was perhaps never measured. It needs no server.
+
+Values are given by the names of flags, or by what only one of these names ends with (num_steps, topk,
+draft_tokens). All others are those of the best trial that they go with. Numbers of steps, branches and draft
+tokens may lie beyond the space; the rules of the engine still hold. The model is that of the sampler `physics`; it
+learns from a study whichever sampler that had.
+
+  specsweep predict preset=sglang_any num_steps=5 topk=4 draft_tokens=16
+                                                    accept_len, step time and throughput, each with its interval
+  specsweep predict study.name=night num_steps=7    of another study, the rest as in its best trial
+  specsweep predict study.name=night disable_cuda_graph=true env.NCCL_PROTO=LL
+                                                    flags and variables of the server
+  specsweep predict study.name=night algorithm=none the baseline, under other flags if you name some
+
+The last lines say how good a drafter would have to be: the accept_len at which the configuration equals the
+baseline, and the best trial.
+"""
+
+UI_HELP = """\
+Open MLflow's web page on the sweep's database: runs side by side, charts, logs of every server.
+
+  specsweep ui                                      then open the address it prints; Ctrl-C ends it
+  specsweep ui --port 5001 study.dir=/data/sweeps
+"""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """One command: `text` begins with its summary; `options` adds what it takes beside overrides."""
+
+    text: str
+    options: Callable[[argparse.ArgumentParser], None] = lambda _: None
+    also_asked: str = ""
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """A parser for each command; `command` is its name."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    for name, usage in USAGES.items():
+        summary, _, body = usage.text.partition("\n")
+        sub = commands.add_parser(
+            name,
+            help=summary.split(":")[0].rstrip("."),
+            description=summary,
+            epilog=body + "\n" + EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        words = f"GROUP=OPTION or path.to.value=VALUE{usage.also_asked}"
+        sub.add_argument("overrides", nargs="*", metavar="OVERRIDE", help=words)
+        sub.add_argument(
+            "--config-dir", type=Path, metavar="DIR", help="a folder of your own groups, searched first"
+        )
+        usage.options(sub)
+
+
+def _run_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--plain", action="store_true", help="plain lines even on a terminal")
+
+
+def _report_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--output", metavar="FILE", help="where to write it; - prints it")
+
+
+def _ui_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    sub.add_argument("--port", type=int, default=5000, help="port to listen on (default: %(default)s)")
+
+
+USAGES: Mapping[str, Usage] = {
+    "run": Usage(RUN_HELP, _run_options),
+    "report": Usage(REPORT_HELP, _report_options),
+    "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),
+    "ui": Usage(UI_HELP, _ui_options),
+}
