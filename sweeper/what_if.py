@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import log2
 
 from sweeper.errors import ConfigError
 from sweeper.kept_search import KeptSearch
@@ -23,6 +25,7 @@ from sweeper.storage import StudyStore
 class Answer:
     """What a configuration should do. `rest_of`: the trial whose other values it has.
 
+    `fitted`: tree numbers that were not asked for and not as in that trial, the nearest that fit what was asked.
     `measured`: the trial that has this very configuration, if one does. `needed`: the trials that it would have to
     equal, each with the accept_length at which it does, its step time being as predicted.
     """
@@ -32,6 +35,7 @@ class Answer:
     rest_of: TrialRecord
     measured: TrialRecord | None
     needed: tuple[tuple[TrialRecord, Estimate], ...]
+    fitted: Mapping[str, FlagValue]
 
 
 def ask(store: StudyStore, asked: Mapping[str, str]) -> tuple[KeptSearch, Answer]:
@@ -46,7 +50,10 @@ def ask(store: StudyStore, asked: Mapping[str, str]) -> tuple[KeptSearch, Answer
         raise ConfigError([f"study.name: nothing can be foretold of {store.name!r}: {kept.unknown}"])
     if not any(physics.speculates(physics.config_of(trial.canonical)) for trial in trials):
         raise ConfigError([f"study.name: {store.name!r} has measured no configuration yet that drafts"])
-    rest_of, flags = _completed(physics, _values(kept.space.parameters, physics, asked), trials)
+    values = _values(kept.space.parameters, physics, asked)
+    rest_of, completed = _completed(physics, values, trials)
+    flags = _nearest_tree(kept, physics, values, completed)
+    fitted = {name: value for name, value in flags.items() if completed[name] != value}
     config, canonical = physics.named(flags), _legal(kept, flags)
     sampler = physics.sampler(seed=0)
     forecast = predict(sampler, store.optuna, config)
@@ -55,7 +62,7 @@ def ask(store: StudyStore, asked: Mapping[str, str]) -> tuple[KeptSearch, Answer
         rivals = []
     needed = [(t, needed_accept_length(sampler, store.optuna, config, t.mean(kept.objective))) for t in rivals]
     measured = next((trial for trial in trials if trial.key == canonical.key()), None)
-    return kept, Answer(canonical, forecast, rest_of, measured, tuple(needed))
+    return kept, Answer(canonical, forecast, rest_of, measured, tuple(needed), fitted)
 
 
 def words(kept: KeptSearch, answer: Answer, baseline: ServerConfig) -> list[str]:
@@ -63,7 +70,7 @@ def words(kept: KeptSearch, answer: Answer, baseline: ServerConfig) -> list[str]
     trial = answer.measured
     lines = [
         difference_text(answer.config, baseline),
-        f"What was not asked for is as in trial {answer.rest_of.number}.",
+        f"What was not asked for is as in trial {answer.rest_of.number}{_but(answer.fitted)}.",
         "",
         _line("", "predicted", "9 of 10 between", "measured" if trial else ""),
         *_span_lines(METRICS[kept.objective], answer),
@@ -77,6 +84,12 @@ def words(kept: KeptSearch, answer: Answer, baseline: ServerConfig) -> list[str]
         needs = f"{span.mean:.2f} ({span.low:.2f} to {span.high:.2f})"
         lines.append(f"As fast as {name} it would be at an accept_len of {needs}.")
     return lines
+
+
+def _but(fitted: Mapping[str, FlagValue]) -> str:
+    if not fitted:
+        return ""
+    return f", but {', '.join(f'{name}={value}' for name, value in fitted.items())}: its own does not fit"
 
 
 def _span_lines(metric: Metric, answer: Answer) -> list[str]:
@@ -155,6 +168,34 @@ def _completed(
     missing = next(p for p in space.parameters if p.name in values and p.name not in flags)
     when = " and ".join(f"{name} is {' or '.join(map(str, v))}" for name, v in missing.when.items())
     raise ConfigError([f"{missing.name}: exists only when {when}; ask for that as well"])
+
+
+def _nearest_tree(
+    kept: KeptSearch, physics: Physics, asked: Mapping[str, FlagValue], flags: Mapping[str, FlagValue]
+) -> dict[str, FlagValue]:
+    """The flags; where their tree is illegal, with the nearest legal numbers that were not asked for, if any are."""
+    roles, candidates = physics.roles, kept.candidates()
+    numbers = (roles.num_steps, roles.topk, roles.draft_tokens)
+    free = [p for p in kept.space.parameters if p.name in numbers and p.name in flags and p.name not in asked]
+    listed = [_numbers(p, roles.draft_tokens) or (flags[p.name],) for p in free]
+    trees = [dict(zip((p.name for p in free), values, strict=True)) for values in product(*listed)]
+    for tree in ({}, *sorted(trees, key=lambda tree: _distance(tree, flags))):
+        chosen = {**flags, **tree}
+        if not candidates.violations(candidates.canonical(candidates.requested(chosen))):
+            return chosen
+    return dict(flags)
+
+
+def _numbers(parameter: Parameter, draft_tokens: str) -> Sequence[FlagValue]:
+    """What the parameter may be; draft tokens also what lies between the listed ones, as small trees have few."""
+    listed = domain_values(parameter.domain) or ()
+    largest = max((value for value in listed if isinstance(value, int)), default=0)
+    return range(2, largest + 1) if parameter.name == draft_tokens and largest else listed
+
+
+def _distance(tree: Mapping[str, FlagValue], flags: Mapping[str, FlagValue]) -> float:
+    """How far tree numbers are from those of `flags`, in factors of two."""
+    return sum(abs(log2(float(value) / float(flags[name]))) for name, value in tree.items())
 
 
 def _legal(kept: KeptSearch, flags: Mapping[str, FlagValue]) -> ServerConfig:

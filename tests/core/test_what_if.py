@@ -12,7 +12,7 @@ from sweeper.errors import ConfigError, ExitCode
 from sweeper.kept_search import KeptSearch
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
-from sweeper.what_if import ask
+from sweeper.what_if import ask, words
 from tests.core.drafting import BASE, FACTS, SPACE, open_study, run, shown
 
 pytestmark = pytest.mark.study
@@ -81,6 +81,14 @@ def test_the_needed_accept_length_is_where_step_time_makes_it_equal_the_rival(st
 def test_steps_beyond_the_space_are_foretold_and_an_illegal_tree_is_refused(store: StudyStore) -> None:
     assert ask(store, {"num_steps": "9", "topk": "1"})[1].config.flags["speculative_num_steps"] == 9
     assert "sglang would not run this: " in mistakes(store, num_steps="1", topk="2", draft_tokens="64")[0]
+
+
+def test_a_tree_that_does_not_fit_what_was_asked_becomes_the_nearest_that_does(store: StudyStore) -> None:
+    kept_search, answer = ask(store, {"num_steps": "1", "topk": "2"})
+    assert answer.config.flags["speculative_num_draft_tokens"] == 3
+    assert answer.fitted == {"speculative_num_draft_tokens": 3}
+    told = words(kept_search, answer, ServerConfig(flags={}))[1]
+    assert told.endswith(f"trial {answer.rest_of.number}, but speculative_num_draft_tokens=3: its own does not fit.")
 
 
 def test_every_mistake_is_told_with_what_would_be_right(store: StudyStore) -> None:
