@@ -61,7 +61,9 @@ class KeptSearch(Frozen):
         if self.unknown or roles is None:
             return None
         baseline = engine.baseline(self.base, self.facts)
-        return Physics(self.candidates(), roles, baseline, all_reduce=lambda: all_reduce_of(store))
+        return Physics(
+            self.candidates(), roles, baseline, all_reduce=lambda: all_reduce_of(store), facts=self.facts
+        )
 
 
 def candidates_of(space: SpaceSpec, base: ServerConfig, engine: Engine, facts: HostFacts) -> Candidates:

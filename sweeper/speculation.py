@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
@@ -12,17 +12,20 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from sweeper.candidates import Candidates
-from sweeper.engines.base import Speculation
+from sweeper.engines.base import HostFacts, Speculation
 from sweeper.records import TrialRecord, TrialState
 from sweeper.samplers.encoding import decode, encode, optuna_name
 from sweeper.samplers.physics import (
     AllReduce,
+    FlagPrior,
+    Link,
     Observation,
     PhysicsSampler,
     Roles,
     SearchParameter,
     SearchSpace,
     Spelling,
+    flag_priors,
 )
 from sweeper.space import active, domain_values
 from sweeper.spec import Choice, FlagValue, Parameter, ServerConfig
@@ -38,7 +41,7 @@ class Physics:
     """The search of one study by the physics. `roles`: the engine's; `baseline`: canonical, without speculation.
 
     `earlier`: what other studies on the same host showed. `all_reduce`: reads the timings of all-reduces, which
-    may be taken after this was made.
+    may be taken after this was made. `facts`: of the host.
     """
 
     candidates: Candidates
@@ -46,6 +49,7 @@ class Physics:
     baseline: ServerConfig
     earlier: tuple[Observation, ...] = ()
     all_reduce: Callable[[], AllReduce | None] = lambda: None
+    facts: HostFacts = field(default_factory=HostFacts)
 
     def sampler(self, seed: int) -> PhysicsSampler:
         """A sampler that carries nothing from trial to trial."""
@@ -83,7 +87,20 @@ class Physics:
                 name: flags[name] for name in names if name is not None and name in flags and name not in searched
             },
             default=self.baseline_config,
+            flags=self._flag_priors(),
         )
+
+    def _flag_priors(self) -> Mapping[str, FlagPrior]:
+        """What the machine tells of flags; nothing where it is not known, or differs within the space."""
+        base = self.baseline.flags
+        found = {self.roles.link(self.baseline, self.facts)} | {
+            self.roles.link(ServerConfig(flags={**base, parameter.name: value}), self.facts)
+            for parameter in self._parameters
+            for value in domain_values(parameter.domain) or ()
+            if not parameter.is_env
+        }
+        link = found.pop() if len(found) == 1 else ""
+        return flag_priors(Link(link), self._by_optuna_name) if link else {}
 
     def speculates(self, config: Config) -> bool:
         """Whether a configuration drafts. Where the algorithm is fixed, only the baseline does not."""

@@ -30,10 +30,10 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study
     notes = [search.text]
     sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials)
     if roles is not None and search.sampler == PHYSICS:
-        physics = Physics(candidates, roles, baseline)
+        physics = Physics(candidates, roles, baseline, facts=facts)
         earlier, told = earlier_observations(spec.study, physics, current, spec.objective_metric)
         notes += told
-        made = Physics(candidates, roles, baseline, earlier, lambda: all_reduce_of(store)).sampler
+        made = Physics(candidates, roles, baseline, earlier, lambda: all_reduce_of(store), facts).sampler
         sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials, made)
     gate = Gate(allow_lossy=spec.verdict.allow_lossy)
     study = Study(store, candidates, baseline, sampler, Ranking(spec.objective_metric, gate))

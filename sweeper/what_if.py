@@ -173,7 +173,7 @@ def _completed(
 def _nearest_tree(
     kept: KeptSearch, physics: Physics, asked: Mapping[str, FlagValue], flags: Mapping[str, FlagValue]
 ) -> dict[str, FlagValue]:
-    """The flags; where their tree is illegal, with the nearest legal numbers that were not asked for, if any are."""
+    """The flags; where their tree is illegal, with the nearest legal numbers that were not asked for, if any."""
     roles, candidates = physics.roles, kept.candidates()
     numbers = (roles.num_steps, roles.topk, roles.draft_tokens)
     free = [p for p in kept.space.parameters if p.name in numbers and p.name in flags and p.name not in asked]

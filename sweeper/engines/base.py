@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -126,8 +126,8 @@ class Speculation:
     """Which flags of an engine shape what its drafts are worth, for a search that models it.
 
     `algorithm` and the rest of `drafter` tell one drafter from another. `num_steps`: draft forwards per verify
-    step; `topk`: branches per node; `draft_tokens`: tokens verified per step. They mean that under `algorithms`,
-    in upper case, and unless one of `changing` is set, which changes them while the server runs.
+    step; `topk`: branches; `draft_tokens`: tokens verified per step. They mean that under `algorithms`, in upper
+    case, unless one of `changing` is set. `link` of a configuration's GPUs: none, pcie, nvlink, or empty.
     """
 
     algorithm: str
@@ -137,6 +137,7 @@ class Speculation:
     draft_tokens: str
     algorithms: tuple[str, ...]
     changing: tuple[str, ...] = ()
+    link: Callable[[ServerConfig, HostFacts], str] = lambda config, facts: ""
 
     @property
     def names(self) -> tuple[str, ...]:

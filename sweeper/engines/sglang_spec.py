@@ -9,7 +9,7 @@ from sweeper.engines.base import HostFacts, Speculation
 from sweeper.engines.sglang_backend_rules import BACKEND_RULES
 from sweeper.engines.sglang_canonical import plain_flags, resolved
 from sweeper.engines.sglang_case import Case, case_of
-from sweeper.engines.sglang_dead import dead_flags
+from sweeper.engines.sglang_dead import NO_NVLINK, dead_flags
 from sweeper.engines.sglang_draft import DRAFT_RULES, draft_notice
 from sweeper.engines.sglang_env import canonical_env, env_mistakes, env_violations, no_effect, plain_env
 from sweeper.engines.sglang_flags import flag_mistakes
@@ -23,6 +23,23 @@ ALL_RULES: tuple[Rule, ...] = (*RULES, *OPTION_RULES, *BACKEND_RULES, *HOST_RULE
 
 _CONSERVATIVENESS = 0.3
 """By which data-parallel attention multiplies schedule_conservativeness."""
+
+
+_PARALLEL = ("tp_size", "pp_size")
+
+_OVER_NVLINK = ("SXM", "HBM3", "H200", "B200", "B300")
+"""In the names of GPUs that are sold on boards with NVLink between all of them."""
+
+
+def gpu_link(config: ServerConfig, facts: HostFacts) -> str:
+    """What connects the GPUs of a canonical configuration, as `Speculation.link` says."""
+    case = case_of(config.flags, config.env, facts)
+    if all(case.at_least(name) == 1 for name in _PARALLEL):
+        return "none"
+    if case.gpu in NO_NVLINK:
+        return "pcie"
+    known = bool(facts.gpu_names) and all(any(part in name for part in _OVER_NVLINK) for name in facts.gpu_names)
+    return "nvlink" if known else ""
 
 
 SPECULATION = Speculation(
@@ -43,6 +60,7 @@ SPECULATION = Speculation(
     draft_tokens="speculative_num_draft_tokens",
     algorithms=("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "FROZEN_KV_MTP"),
     changing=("speculative_adaptive",),
+    link=gpu_link,
 )
 """What is accepted depends on these alone; every other flag only costs or saves time (eagle_worker.py)."""
 

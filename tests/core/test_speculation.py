@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sweeper.engines.base import HostFacts
 from sweeper.errors import FailureKind
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.samplers.physics import Observation
 from sweeper.space import grid
-from sweeper.spec import BudgetSpec, Choice, FlagValue, Parameter, SpaceSpec
+from sweeper.spec import BudgetSpec, Choice, FlagValue, Parameter, ServerConfig, SpaceSpec
 from sweeper.study import Study
 from tests.core.drafting import BASE, BUDGET, SPACE, candidates_of, measured, open_study, physics_of, run, shown
 from tests.fakes import launch
@@ -144,6 +146,30 @@ def test_the_canonical_form_says_what_is_one_and_what_is_illegal() -> None:
 def _failed(proposal: Proposal, kind: FailureKind) -> LaunchRecord:
     made = launch(None, trial=proposal.trial_number, number=proposal.launch_number, failure=kind)
     return made.model_copy(update={"requested": proposal.requested, "canonical": proposal.canonical})
+
+
+@pytest.mark.parametrize(
+    ("tp_size", "gpu", "still"),
+    [
+        (1, "NVIDIA H100 80GB HBM3", {"NCCL_P2P_LEVEL", "NCCL_PROTO"}),
+        (4, "NVIDIA H100 80GB HBM3", {"NCCL_P2P_LEVEL"}),
+        (4, "NVIDIA L40S", set()),
+        (4, "a card that nobody knows", set()),
+    ],
+)
+def test_flags_that_do_nothing_on_the_machine_are_known(tp_size: int, gpu: str, still: set[str]) -> None:
+    level = Parameter(name="NCCL_P2P_LEVEL", domain=Choice(values=("PHB", "SYS")), is_env=True)
+    space = SpaceSpec(parameters=(*SPACE.parameters, level))
+    base = ServerConfig(flags={**BASE.flags, "tp_size": tp_size})
+    physics = replace(physics_of(space, base), facts=HostFacts("0.5.23", "/m", gpu_names=(gpu,) * tp_size))
+    priors = physics.sampler_roles.flags
+    assert {name.removeprefix("env.") for name, prior in priors.items() if prior.size == 0} == still
+
+
+def test_over_how_many_gpus_is_searched_says_nothing_of_them() -> None:
+    sizes = Parameter(name="tp_size", domain=Choice(values=(1, 2)))
+    physics = physics_of(SpaceSpec(parameters=(*SPACE.parameters, sizes)))
+    assert physics.sampler_roles.flags == {}
 
 
 def test_the_search_ends_when_little_is_left_and_a_person_may_go_on(tmp_path: Path) -> None:

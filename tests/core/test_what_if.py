@@ -88,7 +88,9 @@ def test_a_tree_that_does_not_fit_what_was_asked_becomes_the_nearest_that_does(s
     assert answer.config.flags["speculative_num_draft_tokens"] == 3
     assert answer.fitted == {"speculative_num_draft_tokens": 3}
     told = words(kept_search, answer, ServerConfig(flags={}))[1]
-    assert told.endswith(f"trial {answer.rest_of.number}, but speculative_num_draft_tokens=3: its own does not fit.")
+    assert told.endswith(
+        f"trial {answer.rest_of.number}, but speculative_num_draft_tokens=3: its own does not fit."
+    )
 
 
 def test_every_mistake_is_told_with_what_would_be_right(store: StudyStore) -> None:

@@ -22,14 +22,14 @@ from sweeper.samplers.physics.evidence import MAX_MEASURED, gather
 from sweeper.samplers.physics.forecast import Forecast
 from sweeper.samplers.physics.gp import Sizes, condition, learn_sizes
 from sweeper.samplers.physics.kernel import Kernel, Structure
-from sweeper.samplers.physics.knowledge import Knowledge, Teacher
+from sweeper.samplers.physics.knowledge import Aim, Knowledge, Teacher
 from sweeper.samplers.physics.start_risk import StartRisk
 from sweeper.samplers.physics.trust import PHYSICS, PLAIN, judge
 from tests.samplers.servers import PARAMETERS, ROLES, SPACE, Server, all_configs
 
 ENCODING = Encoding(SPACE, ROLES)
 KERNEL = Kernel(ENCODING.flags, [ROLES.flag_prior(flag) for flag in ENCODING.flags])
-STRUCTURE = Structure(0.1, 0.2, 0.3, 0.15, 0.25, 0.35)
+STRUCTURE = Structure(0.1, 0.2, 0.3)
 
 
 def some(num: int, seed: int = 0) -> Batch:
@@ -198,6 +198,33 @@ def test_one_surprise_does_not_turn_the_trust() -> None:
 def test_models_that_both_miss_are_astray() -> None:
     assert judge([told(0.4, 0.4)] * 8).astray
     assert not judge([told(0.04, 0.4)] * 8).astray
+
+
+def test_misses_beyond_the_models_own_error_widen_it_and_small_ones_do_not_narrow_it() -> None:
+    assert judge([told(0.1, 0.1)] * 8).widening == pytest.approx(2.0)
+    assert judge([told(0.01, 0.01)] * 8).widening == 1.0
+
+
+def test_with_errors_widened_more_is_to_be_gained() -> None:
+    knowledge = taught(observed(Server(), 40))
+    assert knowledge.physics is not None
+    batch, best = some(30), knowledge.best(knowledge.physics)[1]
+    narrow, wide = (knowledge.gain(knowledge.physics, batch, Aim(best, by))[0] for by in (1.0, 2.0))
+    assert (wide >= narrow).all()
+    assert wide.max() > narrow.max()
+
+
+def test_a_flag_that_differs_under_drafting_says_less_of_drafting_servers() -> None:
+    def alike(differs: float) -> float:
+        kernel = Kernel(ENCODING.flags, [FlagPrior(0.04, differs=differs) for _ in ENCODING.flags])
+        variances = kernel.prior(np.full(len(ENCODING.flags), 0.04), STRUCTURE, 0.01).variances
+        plain, drafting = (np.flatnonzero(ENCODING.table.speculative == kind)[:1] for kind in (False, True))
+        flags = ENCODING.default_flags[None]
+        a, b = ENCODING.combine(plain, flags), ENCODING.combine(drafting, flags)
+        own = kernel.mixed(a, a, variances)[0, 0]
+        return float(kernel.mixed(a, b, variances)[0, 0] / own)
+
+    assert alike(0.06) < 0.7 * alike(0.005)
 
 
 def test_expected_improvement_is_the_mean_of_what_exceeds_the_best() -> None:

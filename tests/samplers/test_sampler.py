@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -14,6 +15,7 @@ from sweeper.samplers.physics import (
     AllReduce,
     AllReduceTime,
     Config,
+    FlagPrior,
     Observation,
     PhysicsSampler,
     Roles,
@@ -22,6 +24,7 @@ from sweeper.samplers.physics import (
     Spelling,
     stored_forecast,
 )
+from sweeper.samplers.physics.opening import PROBING
 from sweeper.samplers.physics.sampler import PLAN_ATTR
 from tests.samplers.servers import ROLES, SPACE, Server, all_configs, new_study, objective, suggest_all
 
@@ -53,6 +56,46 @@ def test_baseline_first_then_a_probe() -> None:
     forecast = stored_forecast(probe)
     assert forecast is not None
     assert "probe" in forecast.reason
+
+
+def test_a_drafter_that_was_never_tried_is_probed_with_a_tree() -> None:
+    drafts = {"drafter": ("first", "second")}
+    space = SearchSpace(
+        (
+            SearchParameter("drafter", ("none", "first", "second")),
+            SearchParameter("num_steps", (1, 3, 5), ordered=True, when=drafts),
+            SearchParameter("topk", (1, 4), ordered=True, when=drafts),
+            SearchParameter("backend", ("a", "b")),
+        )
+    )
+    roles = Roles(("drafter",), "num_steps", "topk", speculates=lambda config: config["drafter"] != "none")
+    study = new_study(PhysicsSampler(space, roles, 0))
+
+    def measure(trial: optuna.Trial) -> float:
+        config = suggest_all(trial, space.parameters)
+        trial.set_user_attr("accept_length", 1.0 + 0.4 * int(config.get("num_steps", 0)))
+        return 100.0
+
+    study.optimize(measure, n_trials=3)
+    first, second = study.trials[1:]
+    assert {first.params["drafter"], second.params["drafter"]} == {"first", "second"}
+    assert [(trial.params["num_steps"], trial.params["topk"]) for trial in (first, second)] == [(5, 4), (5, 4)]
+    forecast = stored_forecast(second)
+    assert forecast is not None
+    assert forecast.reason == PROBING
+    assert forecast.remaining_gain is None
+
+
+def test_flags_that_do_nothing_on_the_machine_keep_their_default() -> None:
+    study = new_study(PhysicsSampler(SPACE, replace(ROLES, flags={"protocol": FlagPrior(0.0)}), 0))
+    study.optimize(objective(Server()), n_trials=12)
+    assert {config["protocol"] for config in configs(study)} == {"default"}
+    assert {config["attention_backend"] for config in configs(study)} == {"a", "b", "c"}
+
+
+def test_a_space_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"space: None is no SearchSpace; .* be declared with their values"):
+        PhysicsSampler(None, ROLES, 0)  # type: ignore[arg-type]
 
 
 def test_where_all_reduces_were_timed_the_probe_has_the_fastest() -> None:
@@ -179,7 +222,7 @@ def test_what_never_starts_is_left_alone() -> None:
 def test_a_drafter_that_never_starts_leaves_the_baseline_to_be_tuned() -> None:
     server = Server(broken=(("algorithm", "EAGLE3"),))
     study = new_study(sampler())
-    study.optimize(objective(server), n_trials=14)
+    study.optimize(objective(server), n_trials=16)
     best = max(server.throughput(config) for config in all_configs() if config["algorithm"] == "none")
     assert study.best_value == pytest.approx(best)
 

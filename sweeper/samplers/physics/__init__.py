@@ -2,6 +2,7 @@
 
 from sweeper.samplers.physics.all_reduce import AllReduce, AllReduceTime
 from sweeper.samplers.physics.forecast import Estimate, Forecast, stored_forecast
+from sweeper.samplers.physics.machines import Link, flag_priors
 from sweeper.samplers.physics.observation import Observation, Spelling, UserAttributes, from_user_attrs
 from sweeper.samplers.physics.roles import FlagPrior, Roles
 from sweeper.samplers.physics.sampler import PhysicsSampler
@@ -16,6 +17,7 @@ __all__ = [
     "Estimate",
     "FlagPrior",
     "Forecast",
+    "Link",
     "Observation",
     "PhysicsSampler",
     "Roles",
@@ -25,6 +27,7 @@ __all__ = [
     "StopWhenLittleIsLeft",
     "UserAttributes",
     "Value",
+    "flag_priors",
     "from_user_attrs",
     "is_enough",
     "needed_accept_length",

@@ -34,21 +34,25 @@ _DILUTION = 0.5
 _LARGEST = 0.04
 """A flag expected to do more than this (CUDA graphs) does not for that reason interact more."""
 
+_HARDLY_MORE = 0.06
+"""What flags do together, and what one does otherwise to a server that drafts, is hardly ever more than this."""
+
+_PAIRS = 0.3
+_BY_TREE = 0.3
+"""Expected of pairs of flags, and of flags by the tree's shape: shares of what all flags do by themselves."""
+
 
 @dataclass(frozen=True)
 class Structure:
-    """Expected standard deviations of the parts that are not one flag's own."""
+    """Expected standard deviations of the parts that have nothing to do with flags."""
 
     shape: float
     stairs: float
     drafter: float
-    speculation: float
-    pairs: float
-    tree: float
 
     def sizes(self) -> tuple[float, ...]:
         """In the order of the parts."""
-        return (self.shape, self.stairs, self.drafter, self.speculation, self.pairs, self.tree)
+        return (self.shape, self.stairs, self.drafter)
 
 
 class Kernel:
@@ -60,10 +64,17 @@ class Kernel:
         self._owner = np.repeat(np.arange(len(flags)), [table.shape[1] for table in self._tables])
         sizes = np.array([prior.size for prior in priors]).clip(1e-6, _LARGEST)
         self._weights = sizes / sizes.sum() if len(flags) else sizes
+        differs = (
+            np.array([p.size if p.differs is None else p.differs for p in priors]).clip(1e-6, _HARDLY_MORE) ** 2
+        )
+        self._differs = float(np.sqrt(differs.sum()))
+        self._differing = differs / differs.sum() if len(flags) else differs
 
     def prior(self, flag_sizes: FloatArray, structure: Structure, noise: float) -> Sizes:
         """The expected sizes of all parts. flag_sizes: the flags' own."""
-        sizes = np.concatenate([flag_sizes, structure.sizes()])
+        together = float(flag_sizes.clip(0, _HARDLY_MORE).sum())
+        among_flags = (self._differs, _PAIRS * together, _BY_TREE * together)
+        sizes = np.concatenate([flag_sizes, structure.sizes(), among_flags])
         spreads = np.concatenate([np.full(self.num_flags, _FLAG_SPREAD), _SPREADS])
         return Sizes(np.log(np.maximum(sizes, 1e-4)), spreads, math.log(noise))
 
@@ -120,7 +131,7 @@ class Kernel:
         yield _stairs(left) @ _stairs(right).T / 8
         yield (left.drafter[:, None] == right.drafter[None]) * (_depth(left) @ _depth(right).T)
         alike = self._weighted(a, b, self._weights)
-        yield alike * same
+        yield self._weighted(a, b, self._differing) * same
         yield self._paired(left, right, alike, self._weights)
         yield alike * near
 

@@ -13,6 +13,8 @@ from sweeper.samplers.physics.evidence import Evidence
 PROBES = ((5, 4, 16), (5, 1, 6), (3, 1, 4))
 """num_steps, topk, draft_tokens. A tree shows siblings as well; chains where trees are not to be had, or fail."""
 
+PROBING = "a probe: one run shows how far this drafter's guesses carry"
+
 MAX_PROBES = 4
 """So many failed probes are enough: the model goes on with what it has."""
 
@@ -34,7 +36,20 @@ def openings(encoding: Encoding, evidence: Evidence) -> Iterator[tuple[int, str]
         for drafter in range(encoding.num_drafters):
             head = _nearest(encoding, drafter, probe)
             if head is not None:
-                yield head, "a probe: one run shows how far this drafter's guesses carry"
+                yield head, PROBING
+
+
+def probes_left(encoding: Encoding, evidence: Evidence) -> list[int]:
+    """Heads that show most of drafters that were never tried: a chain says nothing of a tree's siblings.
+
+    None once MAX_PROBES failed: what probes cost is then better spent.
+    """
+    drafting = evidence.batch.take(evidence.batch.speculative)
+    if int((evidence.failed & evidence.batch.speculative).sum()) >= MAX_PROBES:
+        return []
+    new = set(range(encoding.num_drafters)) - set(drafting.drafter.tolist())
+    heads = [_nearest(encoding, drafter, PROBES[0]) for drafter in sorted(new)]
+    return [head for head in heads if head is not None]
 
 
 def _has(batch: Batch, speculative: bool) -> bool:

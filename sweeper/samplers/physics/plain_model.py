@@ -13,7 +13,7 @@ from sweeper.samplers.physics.gp import Posterior, Sizes, condition, learn_sizes
 from sweeper.samplers.physics.kernel import Kernel, Structure
 from sweeper.samplers.physics.prediction import Prediction
 
-STRUCTURE = Structure(shape=0.25, stairs=0.05, drafter=0.15, speculation=0.05, pairs=0.04, tree=0.04)
+STRUCTURE = Structure(shape=0.25, stairs=0.05, drafter=0.15)
 _NOISE = 0.012
 _LEVEL_SD = 0.5
 _FOREIGN_SD = 0.05

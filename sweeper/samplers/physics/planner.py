@@ -12,9 +12,9 @@ from sweeper.samplers.physics.batch import Batch, FloatArray, IntArray
 from sweeper.samplers.physics.choice import weigh
 from sweeper.samplers.physics.encoding import Encoding
 from sweeper.samplers.physics.forecast import Estimates, Forecast, estimates
-from sweeper.samplers.physics.knowledge import Knowledge
+from sweeper.samplers.physics.knowledge import Aim, Knowledge
 from sweeper.samplers.physics.ledger import Ledger
-from sweeper.samplers.physics.opening import openings
+from sweeper.samplers.physics.opening import PROBING, openings, probes_left
 from sweeper.samplers.physics.pool import Candidates, Given, Pool, agreeing
 from sweeper.samplers.physics.prediction import Model
 from sweeper.samplers.physics.space import Config
@@ -66,6 +66,7 @@ class Planner:
             return None if forecast is None else Proposal(situation.given, forecast)
         return (
             self._open(situation, given)
+            or self._probe(situation, given)
             or self._choose(situation, given)
             or self._guess(situation, given)
             or self._draw(situation, given)
@@ -80,7 +81,7 @@ class Planner:
         forecast = _describe(knowledge, model, batch, reason)
         if model is None:
             return forecast
-        gain, _ = knowledge.gain(model, batch, knowledge.best(model)[1])
+        gain, _ = knowledge.gain(model, batch, Aim(knowledge.best(model)[1]))
         return replace(forecast, expected_gain=float(gain[0]))
 
     def _open(self, situation: Situation, given: Given) -> Proposal | None:
@@ -109,6 +110,15 @@ class Planner:
         fastest = int(np.argmin(time[0] - np.log(knowledge.chance(batch))))
         return np.asarray(options[fastest])
 
+    def _probe(self, situation: Situation, given: Given) -> Proposal | None:
+        """A tree with a drafter that nothing is known of, and whatever flags are worth most with it."""
+        left = probes_left(self._encoding, situation.knowledge.evidence)
+        heads = np.array([head for head in left if head in given.heads], dtype=np.int64)
+        found = self._choose(situation, replace(given, heads=heads)) if len(heads) else None
+        if found is None:
+            return None
+        return replace(found, forecast=replace(found.forecast, reason=PROBING, remaining_gain=None))
+
     def _choose(self, situation: Situation, given: Given) -> Proposal | None:
         """The configuration that is worth most by the model that predicts best."""
         knowledge = situation.knowledge
@@ -117,10 +127,11 @@ class Planner:
         if model is None:
             return None
         known, best = knowledge.best(model)
+        aim = Aim(best, trust.widening)
         candidates = self._pool.candidates(
-            lambda batch: knowledge.gain(model, batch, best), self._around(known), given, situation.rng
+            lambda batch: knowledge.gain(model, batch, aim), self._around(known), given, situation.rng
         )
-        worth = weigh(knowledge, model, candidates.batch, best, situation.rng)
+        worth = weigh(knowledge, model, candidates.batch, aim, situation.rng)
         reason, score = _why(trust, knowledge), worth.total
         if trust.astray and situation.turn % 2:
             reason = "no model has predicted the latest trials: what the best trials have in common"

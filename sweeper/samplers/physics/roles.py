@@ -20,10 +20,13 @@ class FlagPrior:
     size: standard deviation of what its values do to the step time, as a logarithm (0.04: about 4 %). 0: known to
         do nothing here; the flag is left at its default.
     slower: values expected to lengthen the step time, each with the expected logarithm.
+    differs: the same of what they do otherwise to a server that drafts than to one that does not: an attention
+        backend may be quick at decoding and slow at verifying. None: as much as `size`.
     """
 
     size: float
     slower: Mapping[Value, float] = field(default_factory=dict)
+    differs: float | None = None
 
 
 UNKNOWN_FLAG = FlagPrior(0.03)
@@ -35,15 +38,20 @@ KNOWN_FLAGS: Mapping[str, FlagPrior] = MappingProxyType(
     {
         "cuda_graph": FlagPrior(0.12, {False: _NO_GRAPHS}),
         "disable_cuda_graph": FlagPrior(0.12, {True: _NO_GRAPHS}),
-        "num_continuous_decode_steps": FlagPrior(0.014),
-        "disable_custom_all_reduce": FlagPrior(0.035),
-        "nccl_proto": FlagPrior(0.03),
-        "nccl_algo": FlagPrior(0.016),
-        "nccl_p2p_level": FlagPrior(0.03),
-        "attention_backend": FlagPrior(0.035),
+        "num_continuous_decode_steps": FlagPrior(0.014, differs=0.012),
+        "disable_custom_all_reduce": FlagPrior(0.035, differs=0.018),
+        "nccl_proto": FlagPrior(0.045, differs=0.04),
+        "nccl_algo": FlagPrior(0.02, differs=0.016),
+        "nccl_p2p_level": FlagPrior(0.04, differs=0.02),
+        "attention_backend": FlagPrior(0.045, differs=0.06),
     }
 )
 """By name in lower case, with underscores and without a leading `env.`, so that flags and variables both match."""
+
+
+def known_name(name: str) -> str:
+    """A flag's name as `KNOWN_FLAGS` has it."""
+    return name.lower().removeprefix("env.").replace("-", "_")
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ class Roles:
 
     def flag_prior(self, parameter: SearchParameter) -> FlagPrior:
         """What is expected of a system flag."""
-        known = KNOWN_FLAGS.get(parameter.name.lower().removeprefix("env.").replace("-", "_"), UNKNOWN_FLAG)
+        known = KNOWN_FLAGS.get(known_name(parameter.name), UNKNOWN_FLAG)
         return self.flags.get(parameter.name, known)
 
     def default_index(self, parameter: SearchParameter) -> int:

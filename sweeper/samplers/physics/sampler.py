@@ -59,11 +59,11 @@ class PhysicsSampler(BaseSampler):
     earlier: observations of other studies on the same host.
     all_reduce: timings of all-reduces; an expectation only.
     objective_is_throughput: the value is tokens per second, to be maximised. Otherwise it is milliseconds per
-    token, to be
-        minimised; forecasts then show its reciprocal, tokens per second.
+        token, to be minimised; forecasts then show its reciprocal, tokens per second.
 
-    `before_trial` raises ValueError for a study with several objectives or the wrong direction, and
-    SpaceExhausted when every legal configuration was tried.
+    Raises TypeError without a space: it proposes whole configurations, so it must know them before the first
+    trial, unlike Optuna's own samplers. `before_trial` raises ValueError for a study with several objectives or
+    the wrong direction, and SpaceExhausted when every legal configuration was tried.
     """
 
     def __init__(  # noqa: PLR0913  (all but the first three have defaults that fit most studies)
@@ -78,6 +78,11 @@ class PhysicsSampler(BaseSampler):
         all_reduce: AllReduce | None = None,
         objective_is_throughput: bool = True,
     ) -> None:
+        if not isinstance(space, SearchSpace):
+            raise TypeError(
+                f"space: {space!r} is no SearchSpace; whole configurations are planned, so all parameters must "
+                "be declared with their values: SearchSpace((SearchParameter('num_steps', (1, 2, 3)), …))"
+            )
         self._seed = seed
         self._spelling = spelling or Spelling()
         self._observe = observe or UserAttributes(self._spelling)

@@ -1,7 +1,8 @@
 """The step-time head: what one decode step costs, from the tokens verified, the draft forwards and the flags.
 
     step time = level * flags * (1 + fixed + forward (s - 1) + token (n - 1) + branching [k > 1]
-                                   + beam (s - 1)(k - 1) + tiles of 8, 16 and 32 tokens begun)
+                                   + beam (s - 1)(k - 1) + experts (1 - exp(-(n - 1) / 16))
+                                   + tiles of 8, 16 and 32 tokens begun)
 
 with s steps, topk k and n tokens verified, relative to a step without speculation, on the logarithmic scale.
 The costs are positive and found together with a Gaussian process for the rest (flags, their interactions,
@@ -23,13 +24,16 @@ from sweeper.samplers.physics.kernel import Kernel, Structure
 
 _TILES = (8, 16, 32)
 
-COSTS = np.log(np.array([0.6, 0.06, 0.018, 0.035, 0.007, 0.002, 0.002, 0.002]))
-"""fixed, per further draft forward, per further token, branching, per branch of a further forward, and per token
-of each further tile of 8, 16 and 32."""
+_FEW = 16.0
+"""Tokens to verify beyond which most experts of a mixture are read already, so that more cost less."""
 
-COSTS_SD = np.array([0.5, 0.5, 1.1, 0.7, 0.7, 1.5, 1.5, 1.5])
+COSTS = np.log(np.array([0.55, 0.075, 0.018, 0.033, 0.007, 0.06, 0.002, 0.002, 0.002]))
+"""fixed, per further draft forward, per further token, branching, per branch of a further forward, experts, and
+per token of each further tile of 8, 16 and 32."""
 
-STRUCTURE = Structure(shape=0.045, stairs=0.025, drafter=0.015, speculation=0.05, pairs=0.036, tree=0.035)
+COSTS_SD = np.array([0.65, 0.5, 1.2, 0.8, 0.7, 1.2, 1.5, 1.5, 1.5])
+
+STRUCTURE = Structure(shape=0.045, stairs=0.025, drafter=0.03)
 _LEVEL_SD = 1.0
 _FOREIGN_SD = 0.05
 """How far the level of an earlier study on the same host may be off."""
@@ -47,13 +51,14 @@ def relative_cost(costs: FloatArray, batch: Batch) -> FloatArray:
 
 def _terms(batch: Batch) -> FloatArray:
     s, k, n = batch.num_steps, batch.topk, batch.draft_tokens
+    experts = 1 - np.exp(-(n - 1) / _FEW)
     tiles = [size * (np.ceil(n / size) - 1) for size in _TILES]
-    columns = (np.ones(len(batch)), s - 1, n - 1, (k > 1).astype(float), (s - 1) * (k - 1), *tiles)
+    columns = (np.ones(len(batch)), s - 1, n - 1, (k > 1).astype(float), (s - 1) * (k - 1), experts, *tiles)
     return np.stack(columns, axis=1) * batch.speculative[:, None]
 
 
 def _slopes(costs: FloatArray, batch: Batch) -> FloatArray:
-    """d relative_cost / d costs, in units of the prior's standard deviations: [n, 8]."""
+    """d relative_cost / d costs, in units of the prior's standard deviations: [n, 9]."""
     terms = _terms(batch) * np.exp(costs)
     return np.asarray(terms / (1 + terms.sum(axis=1, keepdims=True)) * COSTS_SD)
 

@@ -26,10 +26,14 @@ _WORST = 3.0
 
 @dataclass(frozen=True)
 class Trust:
-    """believed: the model to use. astray: not even that one has predicted within its own error."""
+    """believed: the model to use. astray: not even that one has predicted within its own error.
+
+    widening: how many times larger its latest misses were than its own error, 1 at least.
+    """
 
     believed: str
     astray: bool
+    widening: float = 1.0
 
 
 def judge(told: Sequence[tuple[Forecast, float]]) -> Trust:
@@ -46,7 +50,8 @@ def judge(told: Sequence[tuple[Forecast, float]]) -> Trust:
     density = (-0.5 * size**2 - np.log(misses[:, :, 1]))[-_LATEST:].mean(axis=0)
     plain = bool(density[1] > density[0] + _MARGIN)
     typical = float(np.median(np.abs(misses[-_LATEST_SURPRISES:, int(plain), 0])))
-    return Trust(PLAIN if plain else PHYSICS, astray=typical > _SURPRISING)
+    widening = float(np.sqrt((size[-_LATEST:, int(plain)] ** 2).mean()))
+    return Trust(PLAIN if plain else PHYSICS, typical > _SURPRISING, max(1.0, widening))
 
 
 def _surprise(predicted: tuple[float, float], seen: float) -> tuple[float, float]:

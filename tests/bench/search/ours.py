@@ -11,11 +11,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from sweeper.samplers.physics import (
     AllReduce,
+    Link,
     Observation,
     PhysicsSampler,
     Roles,
     SearchParameter,
     SearchSpace,
+    flag_priors,
     from_user_attrs,
     is_enough,
     stored_forecast,
@@ -63,14 +65,15 @@ def space(drafters: tuple[str, ...]) -> SearchSpace:
     )
 
 
-def roles() -> Roles:
-    """What the parameters mean."""
+def roles(server: Surface) -> Roles:
+    """What the parameters mean on this machine: how its GPUs are connected is known before the first start."""
     return Roles(
         drafter=(DRAFTER,),
         num_steps=NUM_STEPS,
         topk=TOPK,
         draft_tokens=DRAFT_TOKENS,
         speculates=speculates,
+        flags=flag_priors(Link(server.facts.link), FLAGS),
     )
 
 
@@ -81,7 +84,7 @@ def speculates(config: Config) -> bool:
 
 def plain(server: Surface, seed: int) -> BaseSampler:
     """As a user has it."""
-    return PhysicsSampler(space(server.drafters), roles(), seed)
+    return PhysicsSampler(space(server.drafters), roles(server), seed)
 
 
 def with_all_reduce(server: Surface, seed: int) -> BaseSampler:
@@ -90,7 +93,7 @@ def with_all_reduce(server: Surface, seed: int) -> BaseSampler:
     communication = [parameter for parameter in searched.parameters if parameter.name in COMMUNICATION]
     times = AllReduce.measure(communication, server.facts.num_layers, server.all_reduce)
     several = server.facts.num_gpus > 1
-    return PhysicsSampler(searched, roles(), seed, all_reduce=times if several else None)
+    return PhysicsSampler(searched, roles(server), seed, all_reduce=times if several else None)
 
 
 def without_histogram(server: Surface, seed: int) -> BaseSampler:
@@ -100,7 +103,7 @@ def without_histogram(server: Surface, seed: int) -> BaseSampler:
         seen = from_user_attrs(trial)
         return seen and replace(seen, survival=None)
 
-    return PhysicsSampler(space(server.drafters), roles(), seed, observe=observe)
+    return PhysicsSampler(space(server.drafters), roles(server), seed, observe=observe)
 
 
 def without_accept_length(server: Surface, seed: int) -> BaseSampler:
@@ -110,7 +113,7 @@ def without_accept_length(server: Surface, seed: int) -> BaseSampler:
         seen = from_user_attrs(trial)
         return seen and replace(seen, survival=None, accept_length=None)
 
-    return PhysicsSampler(space(server.drafters), roles(), seed, observe=observe)
+    return PhysicsSampler(space(server.drafters), roles(server), seed, observe=observe)
 
 
 def without_failures(server: Surface, seed: int) -> BaseSampler:
@@ -120,7 +123,7 @@ def without_failures(server: Surface, seed: int) -> BaseSampler:
         seen = from_user_attrs(trial)
         return None if seen is None or seen.failed else seen
 
-    return PhysicsSampler(space(server.drafters), roles(), seed, observe=observe)
+    return PhysicsSampler(space(server.drafters), roles(server), seed, observe=observe)
 
 
 def is_ours(study: Study) -> bool:

@@ -1,0 +1,56 @@
+"""What system flags usually do on a kind of machine: whether it has one GPU, and what connects several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from sweeper.samplers.physics.roles import FlagPrior, known_name
+
+
+class Link(StrEnum):
+    """What connects the GPUs of a server. NONE: there is only one."""
+
+    NONE = "none"
+    PCIE = "pcie"
+    NVLINK = "nvlink"
+
+
+_NOTHING = FlagPrior(0.0)
+
+_PRIORS: Mapping[Link, Mapping[str, FlagPrior]] = MappingProxyType(
+    {
+        Link.NONE: {
+            "disable_custom_all_reduce": _NOTHING,
+            "nccl_proto": _NOTHING,
+            "nccl_algo": _NOTHING,
+            "nccl_p2p_level": _NOTHING,
+            "attention_backend": FlagPrior(0.056, differs=0.06),
+        },
+        Link.PCIE: {
+            "num_continuous_decode_steps": FlagPrior(0.014, differs=0.008),
+            "disable_custom_all_reduce": FlagPrior(0.017, differs=0.007),
+            "nccl_proto": FlagPrior(0.063, differs=0.056),
+            "nccl_algo": FlagPrior(0.025, differs=0.021),
+            "nccl_p2p_level": FlagPrior(0.049, differs=0.025),
+            "attention_backend": FlagPrior(0.042, differs=0.05),
+        },
+        Link.NVLINK: {
+            "num_continuous_decode_steps": FlagPrior(0.014, differs=0.014),
+            "disable_custom_all_reduce": FlagPrior(0.035, differs=0.021),
+            "nccl_proto": FlagPrior(0.017, differs=0.011),
+            "nccl_algo": FlagPrior(0.017, differs=0.007),
+            "nccl_p2p_level": _NOTHING,
+            "attention_backend": FlagPrior(0.042, differs=0.06),
+        },
+    }
+)
+"""Set on simulated servers. One GPU has nobody to talk to; where NVLink connects all, no traffic takes PCIe, and
+SGLang's own all-reduce does the small ones, unless it is disabled."""
+
+
+def flag_priors(link: Link, names: Iterable[str]) -> dict[str, FlagPrior]:
+    """For `Roles.flags`: what is expected of flags on such a machine, where it says more than their names."""
+    priors = _PRIORS[link]
+    return {name: priors[known_name(name)] for name in names if known_name(name) in priors}
