@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import optuna
 import pytest
@@ -12,10 +11,7 @@ from optuna.trial import TrialState
 
 from sweeper.samplers.distinct import SpaceExhausted
 from sweeper.samplers.physics import (
-    AllReduce,
-    AllReduceTime,
     Config,
-    FlagPrior,
     Observation,
     PhysicsSampler,
     Roles,
@@ -24,7 +20,6 @@ from sweeper.samplers.physics import (
     Spelling,
     stored_forecast,
 )
-from sweeper.samplers.physics.opening import PROBING
 from sweeper.samplers.physics.sampler import PLAN_ATTR
 from tests.samplers.servers import ROLES, SPACE, Server, all_configs, new_study, objective, suggest_all
 
@@ -47,63 +42,9 @@ def test_it_comes_within_two_percent_of_the_best_in_few_trials() -> None:
     assert study.best_value > 0.98 * best
 
 
-def test_baseline_first_then_a_probe() -> None:
-    study = new_study(sampler())
-    study.optimize(objective(Server()), n_trials=2)
-    baseline, probe = study.trials
-    assert baseline.params["algorithm"] == "none"
-    assert (probe.params["num_steps"], probe.params["topk"]) == (5, 4)
-    forecast = stored_forecast(probe)
-    assert forecast is not None
-    assert "probe" in forecast.reason
-
-
-def test_a_drafter_that_was_never_tried_is_probed_with_a_tree() -> None:
-    drafts = {"drafter": ("first", "second")}
-    space = SearchSpace(
-        (
-            SearchParameter("drafter", ("none", "first", "second")),
-            SearchParameter("num_steps", (1, 3, 5), ordered=True, when=drafts),
-            SearchParameter("topk", (1, 4), ordered=True, when=drafts),
-            SearchParameter("backend", ("a", "b")),
-        )
-    )
-    roles = Roles(("drafter",), "num_steps", "topk", speculates=lambda config: config["drafter"] != "none")
-    study = new_study(PhysicsSampler(space, roles, 0))
-
-    def measure(trial: optuna.Trial) -> float:
-        config = suggest_all(trial, space.parameters)
-        trial.set_user_attr("accept_length", 1.0 + 0.4 * int(config.get("num_steps", 0)))
-        return 100.0
-
-    study.optimize(measure, n_trials=3)
-    first, second = study.trials[1:]
-    assert {first.params["drafter"], second.params["drafter"]} == {"first", "second"}
-    assert [(trial.params["num_steps"], trial.params["topk"]) for trial in (first, second)] == [(5, 4), (5, 4)]
-    forecast = stored_forecast(second)
-    assert forecast is not None
-    assert forecast.reason == PROBING
-    assert forecast.remaining_gain is None
-
-
-def test_flags_that_do_nothing_on_the_machine_keep_their_default() -> None:
-    study = new_study(PhysicsSampler(SPACE, replace(ROLES, flags={"protocol": FlagPrior(0.0)}), 0))
-    study.optimize(objective(Server()), n_trials=12)
-    assert {config["protocol"] for config in configs(study)} == {"default"}
-    assert {config["attention_backend"] for config in configs(study)} == {"a", "b", "c"}
-
-
 def test_a_space_that_is_not_declared_is_refused() -> None:
     with pytest.raises(TypeError, match=r"space: None is no SearchSpace; .* be declared with their values"):
         PhysicsSampler(None, ROLES, 0)  # type: ignore[arg-type]
-
-
-def test_where_all_reduces_were_timed_the_probe_has_the_fastest() -> None:
-    times = [AllReduceTime({"protocol": p}, n, us) for p, us in (("default", 40.0), ("LL", 20.0)) for n in (1, 64)]
-    hung = AllReduceTime({"protocol": "Simple"}, 1, None)
-    study = new_study(PhysicsSampler(SPACE, ROLES, 0, all_reduce=AllReduce((*times, hung), num_layers=40)))
-    study.optimize(objective(Server()), n_trials=2)
-    assert [trial.params["protocol"] for trial in study.trials] == ["default", "LL"]
 
 
 def test_only_legal_and_distinct_configurations_are_proposed() -> None:
@@ -217,21 +158,6 @@ def test_what_never_starts_is_left_alone() -> None:
     pruned = [trial for trial in study.trials if trial.state is TrialState.PRUNED]
     assert 1 <= len(pruned) <= 3
     assert all(stored_forecast(trial) is not None for trial in pruned)
-
-
-def test_a_drafter_that_never_starts_leaves_the_baseline_to_be_tuned() -> None:
-    server = Server(broken=(("algorithm", "EAGLE3"),))
-    study = new_study(sampler())
-    study.optimize(objective(server), n_trials=16)
-    best = max(server.throughput(config) for config in all_configs() if config["algorithm"] == "none")
-    assert study.best_value == pytest.approx(best)
-
-
-def test_nothing_starts_at_all() -> None:
-    server = Server(broken=(("algorithm", "EAGLE3"), ("algorithm", "none")))
-    study = new_study(sampler())
-    study.optimize(objective(server), n_trials=12)
-    assert len({tuple(config.items()) for config in configs(study)}) == 12
 
 
 def test_throughput_alone_will_do() -> None:

@@ -43,7 +43,8 @@ class Teacher:
             plain = plain and self._plain(_imagined(telling, pending, plain))
         told = np.flatnonzero(evidence.failed | np.isfinite(evidence.log_throughput))
         risk = StartRisk(evidence.batch.take(told), evidence.failed[told])
-        return Knowledge(evidence, physics, plain, risk, self._all_reduce)
+        tried = evidence.batch if pending is None else Batch.join([evidence.batch, pending])
+        return Knowledge(evidence, physics, plain, risk, self._all_reduce, frozenset(tried.drafter.tolist()))
 
     def _physics(self, evidence: Evidence) -> PhysicsModel | None:
         return fit_physics(self.encoding, self._kernel, evidence, self._expectations)
@@ -62,13 +63,16 @@ class Aim:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The fitted models. None: nothing was measured, or (physics) no accept_length."""
+    """The fitted models. None: nothing was measured, or (physics) no accept_length. `tried`: drafters that were
+    measured, failed, or are being measured.
+    """
 
     evidence: Evidence
     physics: PhysicsModel | None
     plain: PlainModel | None
     risk: StartRisk
     all_reduce: AllReduceShift | None
+    tried: frozenset[int] = frozenset()
 
     @property
     def timed(self) -> Sequence[int]:

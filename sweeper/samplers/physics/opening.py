@@ -9,6 +9,7 @@ import numpy as np
 from sweeper.samplers.physics.batch import Batch
 from sweeper.samplers.physics.encoding import Encoding
 from sweeper.samplers.physics.evidence import Evidence
+from sweeper.samplers.physics.knowledge import Knowledge
 
 PROBES = ((5, 4, 16), (5, 1, 6), (3, 1, 4))
 """num_steps, topk, draft_tokens. A tree shows siblings as well; chains where trees are not to be had, or fail."""
@@ -17,6 +18,9 @@ PROBING = "a probe: one run shows how far this drafter's guesses carry"
 
 MAX_PROBES = 4
 """So many failed probes are enough: the model goes on with what it has."""
+
+MOST_DRAFTERS = 4
+"""Of more, those are tried that are worth it by what the first ones showed."""
 
 
 def openings(encoding: Encoding, evidence: Evidence) -> Iterator[tuple[int, str]]:
@@ -39,16 +43,16 @@ def openings(encoding: Encoding, evidence: Evidence) -> Iterator[tuple[int, str]
                 yield head, PROBING
 
 
-def probes_left(encoding: Encoding, evidence: Evidence) -> list[int]:
+def probes_left(encoding: Encoding, knowledge: Knowledge) -> list[int]:
     """Heads that show most of drafters that were never tried: a chain says nothing of a tree's siblings.
 
-    None once MAX_PROBES failed: what probes cost is then better spent.
+    None of more than MOST_DRAFTERS, nor once MAX_PROBES failed: what probes cost is then better spent.
     """
-    drafting = evidence.batch.take(evidence.batch.speculative)
-    if int((evidence.failed & evidence.batch.speculative).sum()) >= MAX_PROBES:
+    evidence = knowledge.evidence
+    if encoding.num_drafters > MOST_DRAFTERS or (evidence.failed & evidence.batch.speculative).sum() >= MAX_PROBES:
         return []
-    new = set(range(encoding.num_drafters)) - set(drafting.drafter.tolist())
-    heads = [_nearest(encoding, drafter, PROBES[0]) for drafter in sorted(new)]
+    new = sorted(set(range(encoding.num_drafters)) - knowledge.tried)
+    heads = [_nearest(encoding, drafter, PROBES[0]) for drafter in new]
     return [head for head in heads if head is not None]
 
 

@@ -112,7 +112,7 @@ class Planner:
 
     def _probe(self, situation: Situation, given: Given) -> Proposal | None:
         """A tree with a drafter that nothing is known of, and whatever flags are worth most with it."""
-        left = probes_left(self._encoding, situation.knowledge.evidence)
+        left = probes_left(self._encoding, situation.knowledge)
         heads = np.array([head for head in left if head in given.heads], dtype=np.int64)
         found = self._choose(situation, replace(given, heads=heads)) if len(heads) else None
         if found is None:

@@ -1,6 +1,7 @@
 """How many restarts a sampler needs: `run` on simulated servers, `table` of finished runs, `replay`, `time`.
 
-`run` goes on where it was interrupted. Samplers are developed on the seeds 0 to 39; to judge one, take others:
+`run` goes on where it was interrupted. Samplers are set on the seeds 100 to 159 and compared on 0 to 39; to judge
+one, take others:
 
     python -m tests.bench.search run --seeds 1000 1040 --file judged.jsonl
     python -m tests.bench.search table --file judged.jsonl
