@@ -162,8 +162,7 @@ def test_flags_that_do_nothing_on_the_machine_are_known(tp_size: int, gpu: str, 
     space = SpaceSpec(parameters=(*SPACE.parameters, level))
     base = ServerConfig(flags={**BASE.flags, "tp_size": tp_size})
     physics = replace(physics_of(space, base), facts=HostFacts("0.5.23", "/m", gpu_names=(gpu,) * tp_size))
-    priors = physics.sampler_roles.flags
-    assert {name.removeprefix("env.") for name, prior in priors.items() if prior.size == 0} == still
+    assert {name.removeprefix("env.") for name in physics.idle} == still
 
 
 def test_over_how_many_gpus_is_searched_says_nothing_of_them() -> None:
