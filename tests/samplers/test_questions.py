@@ -89,8 +89,8 @@ def test_a_study_stops_by_itself_near_the_best() -> None:
 def test_enough_is_when_little_is_left_twice_running_after_a_few_trials() -> None:
     assert is_enough(planned([None, None, *[0.1] * 4, 0.001, 0.001]))
     assert not is_enough(planned([None, None, *[0.1] * 5, 0.001]))
-    assert not is_enough(planned([None, None, *[0.1] * 4, 0.001, 0.006]))
-    assert is_enough(planned([None, None, *[0.1] * 4, 0.001, 0.006]), little=0.007)
+    assert not is_enough(planned([None, None, *[0.1] * 4, 0.001, 0.004]))
+    assert is_enough(planned([None, None, *[0.1] * 4, 0.001, 0.004]), little=0.005)
     assert not is_enough(planned([None, None, 0.001, 0.001]))
     assert not is_enough(planned([None] * 9))
 
