@@ -90,11 +90,6 @@ class Physics:
             flags=self._flag_priors(),
         )
 
-    @property
-    def idle(self) -> tuple[str, ...]:
-        """Searched flags that do nothing on this machine; the search leaves them at their default."""
-        return tuple(name for name, prior in self.sampler_roles.flags.items() if prior.size == 0)
-
     def _flag_priors(self) -> Mapping[str, FlagPrior]:
         """What the machine tells of flags; nothing where it is not known, or differs within the space."""
         base = self.baseline.flags

@@ -33,8 +33,6 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study
         physics = Physics(candidates, roles, baseline, facts=facts)
         earlier, told = earlier_observations(spec.study, physics, current, spec.objective_metric)
         notes += told
-        if physics.idle:
-            notes.append(f"these do nothing on this machine and keep their default: {', '.join(physics.idle)}")
         made = Physics(candidates, roles, baseline, earlier, lambda: all_reduce_of(store), facts).sampler
         sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials, made)
     gate = Gate(allow_lossy=spec.verdict.allow_lossy)

@@ -22,7 +22,7 @@ from sweeper.samplers.physics.evidence import MAX_MEASURED, gather
 from sweeper.samplers.physics.forecast import Forecast
 from sweeper.samplers.physics.gp import Sizes, condition, learn_sizes
 from sweeper.samplers.physics.kernel import Kernel, Structure
-from sweeper.samplers.physics.knowledge import Aim, Knowledge, Teacher
+from sweeper.samplers.physics.knowledge import Knowledge, Teacher
 from sweeper.samplers.physics.start_risk import StartRisk
 from sweeper.samplers.physics.trust import PHYSICS, PLAIN, judge
 from tests.samplers.servers import PARAMETERS, ROLES, SPACE, Server, all_configs
@@ -209,7 +209,7 @@ def test_with_errors_widened_more_is_to_be_gained() -> None:
     knowledge = taught(observed(Server(), 40))
     assert knowledge.physics is not None
     batch, best = some(30), knowledge.best(knowledge.physics)[1]
-    narrow, wide = (knowledge.gain(knowledge.physics, batch, Aim(best, by))[0] for by in (1.0, 2.0))
+    narrow, wide = (knowledge.gain(knowledge.physics, batch, best, by)[0] for by in (1.0, 2.0))
     assert (wide >= narrow).all()
     assert wide.max() > narrow.max()
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sweeper.samplers.physics.acquisition import expected_improvement, value_of_lessons
 from sweeper.samplers.physics.batch import Batch, FloatArray
-from sweeper.samplers.physics.knowledge import Aim, Knowledge
+from sweeper.samplers.physics.knowledge import Knowledge
 from sweeper.samplers.physics.prediction import Model
 
 CURIOSITY = 6.0
@@ -27,18 +27,17 @@ class Worth:
     total: FloatArray
 
 
-def weigh(knowledge: Knowledge, model: Model, batch: Batch, aim: Aim, rng: np.random.Generator) -> Worth:
+def weigh(knowledge: Knowledge, model: Model, batch: Batch, best: float, rng: np.random.Generator) -> Worth:
     """Both for each candidate; lessons only for those that might matter. The chance to start is included."""
     chance, predicted = knowledge.chance(batch), model.predict(batch)
-    mean, variance = predicted.throughput, aim.widening**2 * predicted.throughput_variance
-    gain = chance * expected_improvement(mean, variance, aim.best)
+    mean, variance = predicted.throughput, predicted.throughput_variance
+    gain = chance * expected_improvement(mean, variance, best)
     hopes = mean + np.sqrt(variance) + np.log(chance)
     asked = np.argsort(-hopes, kind="stable")[:_NUM_ASKED]
     some = rng.integers(len(gain), size=_NUM_TRIALS)
     gainful = np.argsort(-gain, kind="stable")[:_NUM_TRIALS]
     trials = np.unique(np.concatenate([gainful, asked[:_NUM_TRIALS], some]))
     lessons = model.lessons(batch.take(asked), batch.take(trials))
-    lessons = tuple(aim.widening * lesson for lesson in lessons)
     total = gain.copy()
     total[trials] += CURIOSITY * chance[trials] * value_of_lessons(mean[asked], lessons)
     return Worth(gain, total)

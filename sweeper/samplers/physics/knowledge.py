@@ -54,14 +54,6 @@ class Teacher:
 
 
 @dataclass(frozen=True)
-class Aim:
-    """best: the log throughput to be improved on. widening: what the model's errors are multiplied by."""
-
-    best: float
-    widening: float = 1.0
-
-
-@dataclass(frozen=True)
 class Knowledge:
     """The fitted models. None: nothing was measured, or (physics) no accept_length. `tried`: drafters that were
     measured, failed, or are being measured.
@@ -98,13 +90,16 @@ class Knowledge:
         others = np.flatnonzero(kinds != kinds[0])[:1]
         return measured.take(np.concatenate([order[:1], order[others]])), float(mean[order[0]])
 
-    def gain(self, model: Model, batch: Batch, aim: Aim) -> tuple[FloatArray, FloatArray]:
-        """The relative gain each configuration should bring, chance to start included, and its log throughput."""
+    def gain(
+        self, model: Model, batch: Batch, best: float, widening: float = 1.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """The relative gain each configuration should bring, chance to start included, and its log throughput.
+
+        best: the log throughput to be improved on. widening: what the model's errors are multiplied by.
+        """
         predicted = model.predict(batch)
-        variance = aim.widening**2 * predicted.throughput_variance
-        return expected_improvement(predicted.throughput, variance, aim.best) * self.chance(
-            batch
-        ), predicted.throughput
+        improvement = expected_improvement(predicted.throughput, widening**2 * predicted.throughput_variance, best)
+        return improvement * self.chance(batch), predicted.throughput
 
 
 def _imagined(evidence: Evidence, pending: Batch, model: Model) -> Evidence:

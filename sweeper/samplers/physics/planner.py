@@ -12,7 +12,7 @@ from sweeper.samplers.physics.batch import Batch, FloatArray, IntArray
 from sweeper.samplers.physics.choice import weigh
 from sweeper.samplers.physics.encoding import Encoding
 from sweeper.samplers.physics.forecast import Estimates, Forecast, estimates
-from sweeper.samplers.physics.knowledge import Aim, Knowledge
+from sweeper.samplers.physics.knowledge import Knowledge
 from sweeper.samplers.physics.ledger import Ledger
 from sweeper.samplers.physics.opening import PROBING, openings, probes_left
 from sweeper.samplers.physics.pool import Candidates, Given, Pool, agreeing
@@ -81,7 +81,7 @@ class Planner:
         forecast = _describe(knowledge, model, batch, reason)
         if model is None:
             return forecast
-        gain, _ = knowledge.gain(model, batch, Aim(knowledge.best(model)[1]))
+        gain, _ = knowledge.gain(model, batch, knowledge.best(model)[1])
         return replace(forecast, expected_gain=float(gain[0]))
 
     def _open(self, situation: Situation, given: Given) -> Proposal | None:
@@ -127,24 +127,24 @@ class Planner:
         if model is None:
             return None
         known, best = knowledge.best(model)
-        aim = Aim(best, trust.widening)
         candidates = self._pool.candidates(
-            lambda batch: knowledge.gain(model, batch, aim), self._around(known), given, situation.rng
+            lambda batch: knowledge.gain(model, batch, best), self._around(known), given, situation.rng
         )
-        worth = weigh(knowledge, model, candidates.batch, aim, situation.rng)
+        worth = weigh(knowledge, model, candidates.batch, best, situation.rng)
+        remaining, _ = knowledge.gain(model, candidates.batch, best, trust.widening)
         reason, score = _why(trust, knowledge), worth.total
         if trust.astray and situation.turn % 2:
             reason = "no model has predicted the latest trials: what the best trials have in common"
             score = vote(candidates.batch, knowledge.evidence) + np.log(knowledge.chance(candidates.batch))
         chosen = self._first_free(candidates, score, situation)
-        promising = self._first_free(candidates, worth.gain, situation)
+        promising = self._first_free(candidates, remaining, situation)
         if chosen is None or promising is None:
             return None
         proposal = self._proposal(situation, candidates, chosen, reason, model)
         forecast = replace(
             proposal.forecast,
             expected_gain=float(worth.gain[chosen[0]]),
-            remaining_gain=None if situation.given else float(worth.gain[promising[0]]),
+            remaining_gain=None if situation.given else float(remaining[promising[0]]),
         )
         return replace(proposal, forecast=forecast)
 
