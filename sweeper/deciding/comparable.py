@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from sweeper.records import LaunchRecord, TrialRecord
 
-_HARMLESS = frozenset({"specsweep_version", "workload", "model_revision"})
+_HARMLESS = frozenset(
+    {"specsweep_version", "workload", "model_revision", "imported_file", "imported_row", "imported_sha256"}
+)
 """Facts that are shown when they differ, but forbid no comparison: the fingerprint lets a study go on with another
 one. A workload may get another name, and a model's files say more than the name of their revision."""
 
