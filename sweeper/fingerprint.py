@@ -85,7 +85,8 @@ def require_same(study_name: str, stored: Fingerprint, current: Fingerprint) -> 
     """Raises StudyMismatch that lists every difference and says what to do."""
     if IMPORTED in stored:
         raise StudyMismatch(
-            f"study {study_name!r} was imported ({stored[IMPORTED]}): nobody knows that new launches would be measured "
+            f"study {study_name!r} was imported ({stored[IMPORTED]}): nobody knows that new launches would be "
+            f"measured "
             f"as those were, so no sweep continues it.\nA new study can learn from it: study.name=ANOTHER_NAME "
             f"study.warm_start=[{study_name}]"
         )

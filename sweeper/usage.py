@@ -72,8 +72,8 @@ IMPORT_HELP = """\
 Make a study of results that you already have: then report, predict, ui and a warm start work on them.
 
 Files: a CSV with a header; the lines of SGLang's bench_speculative.py and of `sglang.bench_serving --output-file`;
-what `vllm bench serve --save-result` (or --append-result) writes. Rows of one configuration are repeats. A row that
-the study has already is not added again. The study must have a name; a sweep never continues it.
+what `vllm bench serve --save-result` (or --append-result) writes. Rows of one configuration are repeats. A row
+that the study has already is not added again. The study must have a name; a sweep never continues it.
 
   specsweep import results.jsonl study.name=before
                                                     the format is told from the file
@@ -87,8 +87,8 @@ the study has already is not added again. The study must have a name; a sweep ne
                                                     one load at a time; which rows are the baseline
 
 Roles of columns: throughput, decode_throughput, accept_length, ttft_ms or ttft_s (and tpot, itl_p99, e2e_latency),
-algorithm, drafter, num_steps, topk, draft_tokens, cuda_graphs, baseline, repeat, prompt, prompt_class, concurrency,
-request_rate, workload, model, engine_version, host, date, ... (docs/import.md).
+algorithm, drafter, num_steps, topk, draft_tokens, cuda_graphs, baseline, repeat, prompt, prompt_class,
+concurrency, request_rate, workload, model, engine_version, host, date, ... (docs/import.md).
 """
 
 UI_HELP = """\
@@ -137,8 +137,12 @@ def _report_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _import_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--format", default="", metavar="FORMAT", help="csv, bench_speculative, bench_serving, vllm_serve")
-    sub.add_argument("--engine", default="", metavar="NAME", help="whose results these are: sglang, llamacpp, vllm")
+    sub.add_argument(
+        "--format", default="", metavar="FORMAT", help="csv, bench_speculative, bench_serving, vllm_serve"
+    )
+    sub.add_argument(
+        "--engine", default="", metavar="NAME", help="whose results these are: sglang, llamacpp, vllm"
+    )
     for name, metavar, text in (
         ("--columns", "ROLE=COLUMN", "what a column means; several by commas"),
         ("--keep", "COLUMN", "a column that is a flag of the server, or a variable; several by commas"),

@@ -100,11 +100,13 @@ def _told(outcome: Outcome, place: StudySpec) -> list[str]:
     if outcome.study is None:
         return [f"Nothing new{known}: study {place.name} is as it was."]
     trials = outcome.study.trials()
-    baseline = "" if trials and trials[0].is_baseline else "; no baseline yet: import a result without speculation, too"
+    baseline = (
+        "" if trials and trials[0].is_baseline else "; no baseline yet: import a result without speculation, too"
+    )
     launches = sum(len(trial.launches) for trial in trials)
+    made = f"study {place.name} has {launches} of {len(trials)} configurations"
     return [
-        f"Imported {outcome.num_new} launches{known}: study {place.name} has {launches} of {len(trials)} "
-        f"configurations, ranked by {outcome.study.objective}{baseline}.",
+        f"Imported {outcome.num_new} launches{known}: {made}, ranked by {outcome.study.objective}{baseline}.",
         *filter(None, [outcome.study.verdict_text()]),
         f"Look next:  specsweep report study.name={place.name} study.dir={place.dir}",
     ]

@@ -23,7 +23,7 @@ def engine_for(name: str) -> Engine:
 
 
 def roles_of(name: str) -> Speculation | None:
-    """Which flags of an engine shape its drafts, also of one that is only imported; None where nothing is known."""
+    """Which flags of an engine shape its drafts, also of one that is only imported; None where not known."""
     return engine_for(name).speculation() if name in _ENGINES else FOREIGN.get(name)
 
 
@@ -35,7 +35,10 @@ def simplicity_of(name: str) -> Callable[[ServerConfig], tuple[float, ...]]:
 
 
 def speculates_of(name: str) -> Callable[[ServerConfig], bool]:
-    """The engine's `is_speculative`, also of one that is only imported. Raises ValueError for an unknown engine."""
+    """The engine's `is_speculative`, also of one that is only imported.
+
+    Raises ValueError for an unknown engine.
+    """
     if (roles := FOREIGN.get(name)) is not None:
         return lambda config: is_speculative(config, roles)
     return engine_for(name).is_speculative

@@ -34,14 +34,28 @@ ROLES: tuple[Role, ...] = (
     Role(
         "throughput",
         "output_throughput",
-        also=("output_throughput", "output_tok_s", "tok_s", "toks_per_s", "tokens_per_second", "output_tokens_per_s"),
+        also=(
+            "output_throughput",
+            "output_tok_s",
+            "tok_s",
+            "toks_per_s",
+            "tokens_per_second",
+            "output_tokens_per_s",
+        ),
     ),
     Role("decode_throughput", "decode_throughput", also=("decode_tok_s",)),
     Role("request_throughput", "request_throughput", also=("requests_per_s",)),
     Role(
         "accept_length",
         "accept_length",
-        also=("accept_len", "acc_len", "acc_length", "acceptance_length", "mean_acceptance_length", "mean_accept_len"),
+        also=(
+            "accept_len",
+            "acc_len",
+            "acc_length",
+            "acceptance_length",
+            "mean_acceptance_length",
+            "mean_accept_len",
+        ),
     ),
     Role("accept_rate", "accept_rate", also=("acceptance_rate",)),
     Role("accept_rate_pct", "accept_rate", 0.01),
@@ -107,7 +121,9 @@ def assigned(
     Raises ConfigError for a role or a column that does not exist.
     """
     mistakes = [
-        f"--columns: {plain(role)!r} is no role; there are {', '.join(BY_NAME)}" for role in asked if role not in BY_NAME
+        f"--columns: {plain(role)!r} is no role; there are {', '.join(BY_NAME)}"
+        for role in asked
+        if role not in BY_NAME
     ]
     missing = [column for column in (*asked.values(), *kept) if column not in columns]
     mistakes += [f"--columns, --keep: no column {plain(c)!r}; the file has {_listed(columns)}" for c in missing]

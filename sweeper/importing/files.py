@@ -1,4 +1,5 @@
-"""The files that results come in: CSV, and what the load generators of SGLang and vLLM write. Read, not yet understood.
+"""The files that results come in: CSV, and what the load generators of SGLang and vLLM write. Read, not yet
+understood.
 
 The formats were read in the generators' sources: SGLang's scripts/playground/bench_speculative.py (one JSON object
 per line and configuration), sglang.bench_serving (`--output-file`, one object per line and run) and vLLM's
@@ -169,9 +170,8 @@ _SIGNS = (
 
 def _json_kind(cells: Mapping[str, Any], name: str) -> str:
     if "avg_latency" in cells and "output_throughput" not in cells:
-        raise ConfigError(
-            [f"{name}: `vllm bench latency` tells neither the number of tokens nor acceptance; use `vllm bench serve`"]
-        )
+        told = "tells neither the number of tokens nor acceptance; use `vllm bench serve`"
+        raise ConfigError([f"{name}: `vllm bench latency` {told}"])
     return next((kind for kind, names in _SIGNS if names <= cells.keys()), CSV)
 
 

@@ -1,4 +1,7 @@
-"""The load generators' own entries under the names of roles (columns.py). Nothing is added that they do not say."""
+"""The load generators' own entries under the names of roles (columns.py).
+
+Nothing is added that they do not say.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _TOLD_FLAGS = (
     "kv_cache_dtype",
     "quantization",
 )
-"""Of the hundreds of settings that /server_info tells: what people vary, and what is not set anew at each start."""
+"""Of the hundreds of settings that /server_info tells: what people vary and no start sets anew."""
 
 DEFAULT_ENGINE = {SPECULATIVE: "sglang", SGLANG_SERVING: "sglang", VLLM_SERVING: "vllm"}
 """Whose results a format usually holds. vLLM's client can load any server: then the engine must be said."""

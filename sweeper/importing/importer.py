@@ -38,7 +38,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an import did. `study` is None when there was nothing new. `notes`: what was left out, one line each."""
+    """What an import did.
+
+    `study` is None when there was nothing new. `notes`: what was left out, one line each.
+    """
 
     study: ImportedStudy | None
     num_new: int
@@ -92,7 +95,9 @@ def _engine(files: Sequence[ResultFile], options: Options) -> str:
     """Whose results these are."""
     told_by = {options.engine or DEFAULT_ENGINE.get(file.kind, "sglang") for file in files}
     if len(told_by) > 1:
-        raise ConfigError([f"--engine: the files hold results of {' and '.join(sorted(told_by))}; import them apart"])
+        raise ConfigError(
+            [f"--engine: the files hold results of {' and '.join(sorted(told_by))}; import them apart"]
+        )
     return told_by.pop()
 
 
@@ -115,14 +120,18 @@ def _understood(file: ResultFile, engine: str, options: Options) -> tuple[list[R
             notes.append(f"{file.where(row.line)}: {error}")
     if ignored and file.kind == CSV:
         listed = ", ".join(plain(column, 60) for column in ignored[:20])
-        notes.append(f"{file.name}: not read: {listed} (--columns ROLE=COLUMN gives a meaning, --keep COLUMN a flag)")
+        notes.append(
+            f"{file.name}: not read: {listed} (--columns ROLE=COLUMN gives a meaning, --keep COLUMN a flag)"
+        )
     return results, notes
 
 
 def _require_columns(columns: Sequence[str], named: Sequence[str]) -> None:
     if missing := [name for name in named if name not in columns]:
         listed = ", ".join(plain(column, 60) for column in columns[:40])
-        raise ConfigError([f"--where, --baseline: no column {plain(name)!r}; the file has {listed}" for name in missing])
+        raise ConfigError(
+            [f"--where, --baseline: no column {plain(name)!r}; the file has {listed}" for name in missing]
+        )
 
 
 def _is_asked_for(row: Row, where: Mapping[str, str]) -> bool:
@@ -139,7 +148,9 @@ def _one_load(loads: Sequence[tuple[ResultFile, int, Mapping[str, str]]]) -> dic
     for name, values in seen.items():
         if len(values) > 1:
             listed = ", ".join(f"{value!r} (line {line})" for value, (_, line) in list(values.items())[:8])
-            mistakes.append(f"--where: rows differ in {name}: {listed}; import one at a time: --where COLUMN=VALUE")
+            mistakes.append(
+                f"--where: rows differ in {name}: {listed}; import one at a time: --where COLUMN=VALUE"
+            )
     if mistakes:
         raise ConfigError(mistakes)
     return {name: next(iter(values)) for name, values in seen.items()}

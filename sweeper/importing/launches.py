@@ -80,7 +80,9 @@ def launches_of(
     notes: list[str] = []
     for group in groups.values():
         totals, twice = _distinct([read for read in group if not read.result.prompt])
-        notes += [f"{file.where(again)}: tells the same numbers as line {first}; counted once" for first, again in twice]
+        notes += [
+            f"{file.where(again)}: tells the same numbers as line {first}; counted once" for first, again in twice
+        ]
         prompts = [read for read in group if read.result.prompt]
         made = [[read] for read in totals] or [[]]
         made[0] = [*made[0], *prompts]
@@ -138,7 +140,9 @@ def _provenance(file: ResultFile, reads: Sequence[Read], engine: str) -> dict[st
     lines = sorted(read.line for read in reads)
     more = f" and {len(lines) - 1} more, to {lines[-1]}" if len(lines) > 1 else ""
     facts = {**reads[0].result.facts, **reads[0].result.load}
-    facts = {name: value for name, value in facts.items() if name in ("engine_version", "model", "gpus", "workload")}
+    facts = {
+        name: value for name, value in facts.items() if name in ("engine_version", "model", "gpus", "workload")
+    }
     return {
         "engine": engine,
         **facts,
@@ -150,7 +154,11 @@ def _provenance(file: ResultFile, reads: Sequence[Read], engine: str) -> dict[st
 
 def _rate(result: Result) -> float:
     """The row's throughput, whichever it tells."""
-    return next(result.metrics[n] for n in ("output_throughput", "decode_throughput", "request_throughput") if n in result.metrics)
+    return next(
+        result.metrics[n]
+        for n in ("output_throughput", "decode_throughput", "request_throughput")
+        if n in result.metrics
+    )
 
 
 def _by_prompt(prompts: Sequence[Result]) -> dict[str, float]:
@@ -168,7 +176,9 @@ def _by_class(prompts: Sequence[Result]) -> dict[str, float]:
         if result.prompt_class:
             classes.setdefault(result.prompt_class, []).append(result)
     found = {name: _over_prompts(members) for name, members in classes.items()}
-    return {name: metrics["output_throughput"] for name, metrics in found.items() if "output_throughput" in metrics}
+    return {
+        name: metrics["output_throughput"] for name, metrics in found.items() if "output_throughput" in metrics
+    }
 
 
 def _over_prompts(prompts: Sequence[Result]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,8 @@ _FACTS = ("engine_version", "model", "gpus", "host")
 
 @dataclass(frozen=True)
 class Asked:
-    """How rows are to be read. `roles`: role to column. `kept`: columns that are flags. `fixed`: flags of all rows.
+    """How rows are to be read. `roles`: role to column. `kept`: columns that are flags. `fixed`: flags of all
+    rows.
 
     `speculates`: whether a configuration drafts; `speculation`: by which flags, where that is known. `baseline`:
     column and value that mark a server without speculation, if a column of that meaning does not.
@@ -146,7 +148,7 @@ def _drafting_flags(speculation: Speculation | None) -> dict[str, str]:
 def _drafts(
     cells: Mapping[str, Any], given: Mapping[str, Any], flags: Mapping[str, FlagValue], asked: Asked
 ) -> bool:
-    """Whether the row's server speculated: not if it is marked as the baseline, or has no algorithm or no steps."""
+    """Whether the row's server speculated: not if marked as the baseline, without an algorithm or steps."""
     if asked.baseline is not None and str(cells.get(asked.baseline[0], "")) == asked.baseline[1]:
         return False
     if "baseline" in given and columns.yes(given["baseline"]):
@@ -171,7 +173,10 @@ def _without_drafting(flags: dict[str, FlagValue], speculation: Speculation | No
 
 
 def _metrics(given: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
-    """The row's numbers in the units of METRICS, and what is not exact about them. An accept_length of 0 is none."""
+    """The row's numbers in the units of METRICS, and what is not exact about them.
+
+    An accept_length of 0 is none.
+    """
     metrics: dict[str, float] = {}
     doubts: list[str] = []
     for role, cell in given.items():
@@ -215,10 +220,9 @@ def _moment(cell: object) -> datetime.datetime | None:
     """vLLM writes 20260314-221500, in local time without its zone; ISO 8601 is read too."""
     if not isinstance(cell, str):
         return None
-    for read in (lambda text: datetime.datetime.strptime(text, "%Y%m%d-%H%M%S"), datetime.datetime.fromisoformat):
-        try:
-            found = read(cell.strip())
-        except ValueError:
-            continue
-        return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
-    return None
+    text = re.sub(r"^(\d{8})-(\d{6})$", r"\1T\2", cell.strip())
+    try:
+        found = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)

@@ -47,7 +47,9 @@ def spanned(configs: Sequence[ServerConfig], drafting: Sequence[bool], roles: Sp
             continue
         only = bool(algorithms) and not any(name in config.flags for config in plain)
         when = {algorithm: algorithms} if only and (plain or _is_missing(name, configs)) else {}
-        parameters.append(Parameter(name=name, domain=Choice(values=_seen(name, configs, when=bool(when))), when=when))
+        parameters.append(
+            Parameter(name=name, domain=Choice(values=_seen(name, configs, when=bool(when))), when=when)
+        )
     for name in dict.fromkeys(name for config in configs for name in config.env if name not in common.env):
         values = tuple(dict.fromkeys(config.env[name] for config in configs if name in config.env))
         parameters.append(Parameter(name=name, domain=Choice(values=values), is_env=True))

@@ -82,13 +82,15 @@ class Batch:
 
 
 def earlier_launches(store: StudyStore) -> list[Imported]:
-    """The launches of an imported study; none of a new one. Raises ConfigError for a study that a sweep measured."""
+    """The launches of an imported study; none of a new one.
+
+    Raises ConfigError for a study that a sweep measured.
+    """
     trials = store.trials()
     fingerprint = store.fact("fingerprint")
     if (trials or fingerprint) and not (fingerprint and IMPORTED in fingerprint):
-        raise ConfigError(
-            [f"study.name: {store.name!r} was measured by a sweep; import into a study of its own: study.name=OTHER"]
-        )
+        instead = "import into a study of its own: study.name=OTHER"
+        raise ConfigError([f"study.name: {store.name!r} was measured by a sweep; {instead}"])
     speculates = speculates_of(fingerprint["engine.name"]) if fingerprint else None
     return [
         Imported(speculates is not None and speculates(launch.requested), launch)
@@ -103,7 +105,8 @@ def require_same_load(store: StudyStore, batch: Batch) -> None:
     known = {"engine": fingerprint.get("engine.name", batch.engine), **(store.fact(_LOAD_FACT) or {})}
     told = {"engine": batch.engine, **batch.load}
     mistakes = [
-        f"study.name: {store.name!r} has results of {name} {known[name]!r}, these are of {told[name]!r}; they do not "
+        f"study.name: {store.name!r} has results of {name} {known[name]!r}, these are of {told[name]!r}; they "
+        f"do not "
         "compare: study.name=OTHER"
         for name in sorted(known.keys() & told.keys())
         if known[name] != told[name]
@@ -187,16 +190,15 @@ def _placed(number: int, group: Sequence[Imported], *, confirms: bool) -> list[L
 def _objective(launches: Sequence[LaunchRecord]) -> str:
     found = next((name for name in OBJECTIVES if all(name in launch.metrics for launch in launches)), None)
     if found is None:
-        raise ConfigError(
-            [f"the results cannot be ranked: none of {', '.join(OBJECTIVES)} is told of each; --where takes a part"]
-        )
+        none = f"none of {', '.join(OBJECTIVES)} is told of each"
+        raise ConfigError([f"the results cannot be ranked: {none}; --where takes a part"])
     return found
 
 
 def _fingerprint(
     batch: Batch, load: Mapping[str, str], span: Spanned, objective: str, launches: Sequence[LaunchRecord]
 ) -> dict[str, str]:
-    """What is known that a sweep would have to have in common with these results; `imported` says whose they are."""
+    """What is known that a sweep would have to have in common with these results, and whose they are."""
     known = facts_of(launches)
     files = dict.fromkeys(launch.provenance[IMPORTED_FILE] for launch in launches)
     return {
