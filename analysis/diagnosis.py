@@ -9,8 +9,8 @@ from analysis.reading import Reading
 MAX_EVIDENCE = 10
 
 INTERVALS = (
-    "Intervals hold with 95 % confidence, those of several settings that are compared all together. What lies within "
-    "them is not claimed."
+    "Intervals hold with 95 % confidence, those of several settings that are compared all together. What lies "
+    "within them is not claimed."
 )
 
 

@@ -8,31 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from analysis.diagnose.bottlenecks import communication_bound, launch_bound, memory_bound
 from analysis.diagnose.break_even import break_even, draft_limit
 from analysis.diagnose.context import Context
 from analysis.diagnose.depth import positions
-from analysis.diagnose.effects import (
-    communication_bound,
-    cuda_graphs,
-    draft_tokens,
-    launch_bound,
-    nccl,
-    num_steps,
-    other_settings,
-)
+from analysis.diagnose.effects import cuda_graphs, draft_tokens, nccl, num_steps, other_settings
 from analysis.diagnose.finding import Evidence as Evidence
 from analysis.diagnose.finding import Finding as Finding
 from analysis.diagnose.finding import Severity as Severity
-from analysis.diagnose.step_time import memory_bound, step_split
-from analysis.diagnose.suspects import (
-    acceptance_decay,
-    baseline_drift,
-    cold_first_launch,
-    cold_passes,
-    never_kept,
-    prompt_classes,
-    throttling,
-)
+from analysis.diagnose.steadiness import baseline_drift, cold_first_launch, cold_passes, throttling
+from analysis.diagnose.step_split import step_split
+from analysis.diagnose.suspects import acceptance_decay, never_kept, prompt_classes
 from analysis.diagnose.ties import equals, unknown_noise
 from sweeper.records import TrialRecord
 

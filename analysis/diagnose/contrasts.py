@@ -23,7 +23,7 @@ PAIRED, MODEL, CONFOUNDED = "paired", "model", "confounded"
 
 NOT_GIVEN = "not given"
 
-MAX_MODELLED, MAX_CLOSE = 150, 40
+MAX_MODELLED, MAX_CLOSE = 150, 25
 """Of each value so many of the fastest trials are looked at: the slow ones of a long night decide nothing."""
 
 Value = FlagValue | None

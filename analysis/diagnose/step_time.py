@@ -9,19 +9,11 @@ drafting nor verifying explains is overhead: launching, sampling, the schedule.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
-from analysis.diagnose.context import Context, Point, numbers
-from analysis.diagnose.finding import Evidence, Finding, Severity
-from sweeper.least_squares import Fit, Interval, around, fit
-
-CHEAP_TOKEN = 0.02
-"""Of a step without drafts. When a further verified token costs surely less, reading the weights decides, not
-computing: one pass over them serves all tokens."""
-
-DEAR_TOKEN = 0.05
-"""Above it, computing (or experts woken up by other tokens) decides."""
+from analysis.diagnose.context import Context, Point
+from sweeper.least_squares import Fit, Interval, fit
 
 
 @dataclass(frozen=True)
@@ -68,8 +60,8 @@ def steps_of(context: Context) -> tuple[Step, ...]:
         step = _step(context, point)
         if step is not None:
             groups.setdefault(_rest(context, point), []).append(step)
-    empty: list[Step] = []
-    return tuple(max(groups.values(), key=len, default=empty))
+    largest = sorted(groups.values(), key=lambda steps: -len(steps))[:1]
+    return tuple(step for steps in largest for step in steps)
 
 
 def step_model(context: Context) -> Model | None:
@@ -85,131 +77,6 @@ def step_model(context: Context) -> Model | None:
         return None
     found = fit([row[:2] for row in full], times, weights, context.noise)
     return Model(steps, found, has_tokens=False) if found is not None else None
-
-
-def step_split(context: Context) -> Finding | None:
-    """A step divided into draft, verify and overhead."""
-    steps = steps_of(context)
-    if len(steps) < 2:
-        return None
-    model = step_model(context)
-    baseline = _same_baseline(context, steps[0].point)
-    if model is None or not model.has_tokens or baseline is None:
-        return _untold(context, steps, model, has_baseline=baseline is not None)
-    at = model.fastest
-    parts = _parts(context, model, at, baseline)
-    title = ", ".join(f"{name} {part.value:.1f}" for name, part in parts.items())
-    largest = max(parts, key=lambda name: parts[name].value)
-    return Finding(
-        "step_split",
-        Severity.NOTE,
-        f"A step of {at.ms:.1f} ms in trial {at.point.number}: {title} ms",
-        f"From {len(steps)} trials that differ only in steps, branches and draft tokens, by least squares: each "
-        f"draft "
-        f"forward costs {_ms(model.found.of((0.0, 1.0, 0.0)))}, each further token to verify "
-        f"{_ms(model.per_token)}. "
-        f"The baseline's step, {_baseline_ms(context, baseline):.1f} ms, is what verifying one token takes. "
-        f"Overhead is what is left. {context.noise_words}.",
-        tuple(Evidence(name, _ms(part), numbers([step.point for step in steps])) for name, part in parts.items()),
-        _ADVICE[largest],
-    )
-
-
-_ADVICE = {
-    "draft": "Fewer steps, or a smaller draft model; see that its backend runs inside CUDA graphs.",
-    "verify": "Verifying is most of it, as it should be: gains come from acceptance, not from cheaper drafts.",
-    "overhead": "Look at CUDA graphs, the overlapping schedule and the CPU: that time is neither drafting nor "
-    "verifying.",
-}
-
-
-def memory_bound(context: Context) -> Finding | None:
-    """Whether verifying more tokens is nearly free, or dear."""
-    model = step_model(context)
-    baseline = _same_baseline(context, model.steps[0].point) if model else None
-    if model is None or not model.has_tokens or baseline is None:
-        return None
-    share = model.per_token.scaled(1 / _baseline_ms(context, baseline))
-    told = f"{100 * share.value:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f})"
-    evidence = (
-        Evidence(
-            "a further verified token, of a step without drafts", told, numbers([s.point for s in model.steps])
-        ),
-    )
-    if share.high < CHEAP_TOKEN:
-        return Finding(
-            "memory_bound",
-            Severity.NOTE,
-            "Decoding is memory-bound: verifying further draft tokens is nearly free",
-            f"A further token costs {told} of a step without drafts: the weights are read once for all of them.",
-            evidence,
-            "Use wider trees (topk 2 to 4 with more draft tokens): what they add in acceptance costs almost "
-            "nothing.",
-        )
-    if share.low > DEAR_TOKEN:
-        return Finding(
-            "compute_bound",
-            Severity.NOTE,
-            "Verifying draft tokens is dear here",
-            f"A further token costs {told} of a step without drafts. Wide trees do not pay at this load.",
-            evidence,
-            "Prefer chains (topk 1) with few steps; with fewer requests under way tokens would be cheaper.",
-        )
-    return None
-
-
-def _untold(context: Context, steps: Sequence[Step], model: Model | None, *, has_baseline: bool) -> Finding | None:
-    """What can be said instead, and what would have to be measured."""
-    if model is None:
-        why = "the numbers of steps and draft tokens do not vary enough, or go up and down together"
-        said, next_step = (
-            "Nothing can be said of its parts.",
-            "Measure one more number of steps and of draft tokens.",
-        )
-    elif not model.has_tokens:
-        why = "all of them are chains, where each step adds exactly one token"
-        said = (
-            f"One more step, its draft forward and the token that is verified for it, costs {_ms(model.per_step)}."
-        )
-        next_step = "One tree (topk 2 and more draft tokens than steps + 1) would tell the two apart."
-    else:
-        why = "the baseline was not measured under the same settings" if not has_baseline else ""
-        said = (
-            f"A draft forward costs {_ms(model.found.of((0.0, 1.0, 0.0)))}, a further token to verify "
-            f"{_ms(model.per_token)}; how much of the rest is the target model's own step is open."
-        )
-        next_step = "Measure the baseline under the settings of these trials."
-    return Finding(
-        "step_split",
-        Severity.NOTE,
-        "How a step divides into draft, verify and overhead cannot be told from what was measured",
-        f"{len(steps)} trials differ only in the numbers of the draft, but {why}. {said}",
-        tuple(
-            Evidence(f"{s.num_steps} steps, {s.tokens} draft tokens", f"{s.ms:.2f} ms a step", (s.point.number,))
-            for s in steps[:8]
-        ),
-        next_step,
-    )
-
-
-def _parts(context: Context, model: Model, at: Step, baseline: Point) -> dict[str, Interval]:
-    """Milliseconds of the step `at`. The baseline's own noise enters what is left."""
-    base_ms = _baseline_ms(context, baseline)
-    base_variance = base_ms**2 * context.noise.variance / baseline.num_launches
-    verify = model.found.of((0.0, 0.0, at.tokens - 1.0))
-    rest = model.found.of((1.0, -1.0, 0.0))
-    spread = ((rest.high - rest.low) / 2) ** 2 + (_reach(base_variance, context)) ** 2
-    left = rest.value - base_ms
-    return {
-        "draft": model.found.of((0.0, float(at.num_steps), 0.0)),
-        "verify": Interval(base_ms + verify.value, base_ms + verify.low, base_ms + verify.high),
-        "overhead": Interval(left, left - spread**0.5, left + spread**0.5),
-    }
-
-
-def _reach(variance: float, context: Context) -> float:
-    found = around(0.0, variance, context.noise.degrees)
-    return found.high
 
 
 def _step(context: Context, point: Point) -> Step | None:
@@ -240,7 +107,7 @@ def _rest(context: Context, point: Point) -> Hashable:
     return tuple(sorted((n, str(v)) for n, v in point.settings.items() if n not in left and v is not False))
 
 
-def _same_baseline(context: Context, point: Point) -> Point | None:
+def same_baseline(context: Context, point: Point) -> Point | None:
     """A point that does not draft and has the same other settings."""
     roles = context.roles
     if roles is None:
@@ -258,9 +125,11 @@ def _is_drafting(name: str, context: Context) -> bool:
     return bool(context.roles and name in context.roles.names) or name.startswith("speculative_")
 
 
-def _baseline_ms(context: Context, baseline: Point) -> float:
+def baseline_ms(context: Context, baseline: Point) -> float:
+    """What a step of the baseline takes, in ms."""
     return 1000 * context.concurrency / baseline.value
 
 
-def _ms(interval: Interval) -> str:
+def ms_text(interval: Interval) -> str:
+    """`1.50 ms (1.20 to 1.80)`."""
     return f"{interval.value:.2f} ms ({interval.low:.2f} to {interval.high:.2f})"
