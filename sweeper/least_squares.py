@@ -95,3 +95,24 @@ def fit(
 
 _WORST_CONDITION = 1e6
 """Beyond it two columns are the same but for rounding: draft tokens that always were steps + 1."""
+
+
+def independent(columns: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+    """The columns without those that the ones before them already say."""
+    import numpy as np
+
+    basis: list[np.ndarray] = []
+    kept = []
+    for column in columns:
+        vector = np.asarray(column, dtype=float)
+        length = float(np.linalg.norm(vector))
+        rest = vector - sum((float(each @ vector) * each for each in basis), np.zeros(len(vector)))
+        left = float(np.linalg.norm(rest))
+        if length > 0 and left > _ALIKE * length:
+            basis.append(rest / left)
+            kept.append(column)
+    return kept
+
+
+_ALIKE = 1e-6
+"""What rounding leaves of a column that others add up to."""

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from analysis.diagnose.context import Context, Point, Settings
-from sweeper.least_squares import Interval, around, fit
+from sweeper.least_squares import Interval, around, fit, independent
 from sweeper.spec import FlagValue
 
 PAIRED, MODEL, CONFOUNDED = "paired", "model", "confounded"
@@ -155,33 +155,38 @@ def _modelled(context: Context, asked: Question) -> Contrast | None:
     """
     if _shapes(context, asked.setting):
         return None
-    points, columns = _design(context, asked)
-    if len(points) <= len(columns):  # nothing would be left to see whether the model holds
+    points, own, others = _design(context, asked)
+    columns = independent([*others, own])
+    if own not in columns[-1:] or len(points) <= len(
+        columns
+    ):  # at least one is left to see whether the model holds
         return None
     weights = [float(point.num_launches) for point in points]
     design = [list(row) for row in zip(*columns, strict=True)]
     found = fit(design, [point.log_value for point in points], weights, context.noise)
     if found is None:
         return None
-    effect = found.of([1.0, *(0.0 for _ in columns[1:])], asked.of)
+    effect = found.of([*(0.0 for _ in columns[1:]), 1.0], asked.of)
     numbers = tuple(sorted(point.number for point in points))
     return Contrast(asked.setting, asked.ours, asked.theirs, effect, MODEL, numbers, 0)
 
 
-def _design(context: Context, asked: Question) -> tuple[list[Point], list[list[float]]]:
-    """The fastest points with either value; a column for that, for each shape of drafts, for each other value."""
+def _design(context: Context, asked: Question) -> tuple[list[Point], list[float], list[list[float]]]:
+    """The fastest points with either value, the column that says which, and those of what else differs.
+
+    That is the shape of the drafts, and each value of each other setting.
+    """
     having = _with(context, asked.setting, asked.ours)[:MAX_MODELLED]
     others = [point for point in _with(context, asked.setting, asked.theirs) if point not in having]
     points = [*having, *others[:MAX_MODELLED]]
     blocks = [_block(context, point) for point in points]
-    columns = [[float(point in having) for point in points]]
-    columns += [[float(each == block) for each in blocks] for block in dict.fromkeys(blocks)]
+    columns = [[float(each == block) for each in blocks] for block in dict.fromkeys(blocks)]
     names = dict.fromkeys(name for point in points for name in point.settings)
     for name in names:
         if name != asked.setting and not _shapes(context, name):
             values = [str(point.settings.get(name)) for point in points]
             columns += [[float(value == level) for value in values] for level in list(dict.fromkeys(values))[1:]]
-    return points, [column for column in columns if any(column)]
+    return points, [float(point in having) for point in points], columns
 
 
 def _shapes(context: Context, name: str) -> bool:
@@ -213,11 +218,14 @@ def _differences(ours: Settings, theirs: Settings, setting: str) -> tuple[str, .
     """The other settings that differ, with both values; one that is missing was left away, or was not told."""
     names = dict.fromkeys((*ours, *theirs))
     return tuple(
-        f"{name} ({_told(ours.get(name))} against {_told(theirs.get(name))})"
+        f"{name} ({_told(ours.get(name), theirs.get(name))} against {_told(theirs.get(name), ours.get(name))})"
         for name in names
-        if name != setting and ours.get(name) != theirs.get(name)
+        if name != setting and (ours.get(name) or None) != (theirs.get(name) or None)
     )
 
 
-def _told(value: Value) -> str:
-    return NOT_GIVEN if value is None else str(value)
+def _told(value: Value, other: Value) -> str:
+    """A value in words; a bare flag that is left away is false."""
+    if value is None:
+        return "false" if isinstance(other, bool) else NOT_GIVEN
+    return str(value).lower() if isinstance(value, bool) else str(value)

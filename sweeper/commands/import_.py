@@ -104,9 +104,14 @@ def _told(outcome: Outcome, place: StudySpec) -> list[str]:
         "" if trials and trials[0].is_baseline else "; no baseline yet: import a result without speculation, too"
     )
     launches = sum(len(trial.launches) for trial in trials)
-    made = f"study {place.name} has {launches} of {len(trials)} configurations"
+    made = f"study {place.name} has {_count(launches, 'launch')} of {_count(len(trials), 'configuration')}"
+    ranked = f"ranked by {outcome.study.objective}{baseline}."
     return [
-        f"Imported {outcome.num_new} launches{known}: {made}, ranked by {outcome.study.objective}{baseline}.",
+        f"Imported {_count(outcome.num_new, 'launch')}{known}: {made}, {ranked}",
         *filter(None, [outcome.study.verdict_text()]),
         f"Look next:  specsweep report study.name={place.name} study.dir={place.dir}",
     ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sweeper.engines.base import Engine, Speculation
+from sweeper.engines.base import Engine, HostFacts, Speculation
 from sweeper.engines.foreign import FOREIGN, is_speculative, simplicity
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.engines.sglang import SGLang
@@ -42,3 +42,24 @@ def speculates_of(name: str) -> Callable[[ServerConfig], bool]:
     if (roles := FOREIGN.get(name)) is not None:
         return lambda config: is_speculative(config, roles)
     return engine_for(name).is_speculative
+
+
+def canonical_as_told(name: str) -> Callable[[ServerConfig], ServerConfig]:
+    """How an engine rewrites a configuration that somebody else measured, as far as that is told.
+
+    Of what the engine would fill in, only the number of draft tokens is taken over, which follows from the steps
+    of a chain: nobody knows what else was set. An engine that is only imported rewrites nothing here.
+    """
+    if name in FOREIGN:
+        return lambda config: config
+    engine = engine_for(name)
+    roles = engine.speculation()
+    filled = frozenset({roles.draft_tokens} if roles else ())
+
+    def canonical(config: ServerConfig) -> ServerConfig:
+        resolved = engine.canonical(config, HostFacts())
+        asked = config.flags.keys() | filled
+        flags = {flag: value for flag, value in resolved.flags.items() if flag in asked}
+        return ServerConfig(flags=flags, env=resolved.env)
+
+    return canonical

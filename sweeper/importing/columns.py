@@ -65,6 +65,7 @@ ROLES: tuple[Role, ...] = (
     *_timed("itl_p99", "itl_p99_ms", "p99_itl_ms"),
     *_timed("e2e_latency", "e2e_latency_ms", "median_e2e_latency_ms", "median_e2el_ms", "e2e_ms"),
     Role("num_output_tokens", "num_output_tokens", also=("output_tokens", "total_output_tokens")),
+    Role("num_under_way", "num_under_way"),
     Role("num_requests", "num_requests", also=("completed",)),
     Role("num_drafted_tokens", "num_drafted_tokens"),
     Role("num_accepted_tokens", "num_accepted_tokens"),

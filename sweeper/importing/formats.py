@@ -32,6 +32,9 @@ _TOLD_FLAGS = (
 )
 """Of the hundreds of settings that /server_info tells: what people vary and no start sets anew."""
 
+_UNSET = {"tp_size": 1, "dp_size": 1, "kv_cache_dtype": "auto"}
+"""What /server_info tells of a flag that nobody set."""
+
 DEFAULT_ENGINE = {SPECULATIVE: "sglang", SGLANG_SERVING: "sglang", VLLM_SERVING: "vllm"}
 """Whose results a format usually holds. vLLM's client can load any server: then the engine must be said."""
 
@@ -70,6 +73,7 @@ def _sglang_serving(cells: Cells) -> Cells:
         "num_output_tokens": cells.pop("total_output_tokens", None),
         "duration_s": cells.pop("duration", None),
         "concurrency": cells.pop("max_concurrency", None),
+        "num_under_way": cells.pop("concurrency", None),
         "workload": cells.pop("dataset_name", None),
     }
     return _given(named) | cells | (_server(info) if isinstance(info, Mapping) else {})
@@ -78,7 +82,7 @@ def _sglang_serving(cells: Cells) -> Cells:
 def _server(info: Mapping[str, Any]) -> Cells:
     """What the server reported of itself."""
     effective = engine_for("sglang").effective(info)
-    flags = {FLAG + name: effective[name] for name in _TOLD_FLAGS if name in effective}
+    flags = {FLAG + n: effective[n] for n in _TOLD_FLAGS if n in effective and effective[n] != _UNSET.get(n)}
     facts = {"engine_version": info.get("version"), "model": effective.get("model_path")}
     return flags | _given(facts)
 

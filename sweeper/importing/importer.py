@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sweeper.engines.registry import roles_of, speculates_of
+from sweeper.engines.registry import canonical_as_told, roles_of, speculates_of
 from sweeper.errors import ConfigError
 from sweeper.importing.columns import assigned
 from sweeper.importing.files import CSV, ResultFile, Row, read_results
 from sweeper.importing.formats import DEFAULT_ENGINE, FLAG, told
-from sweeper.importing.launches import Imported, Read, canonical_of, launches_of
+from sweeper.importing.launches import Imported, Read, launches_of
 from sweeper.importing.results import Asked, understood
 from sweeper.importing.study import Batch, ImportedStudy, earlier_launches, require_same_load, write
 from sweeper.spec import FlagValue, StudySpec
@@ -63,9 +63,7 @@ def import_results(paths: Sequence[Path], place: StudySpec, options: Options) ->
         results, told_of = _understood(file, engine, options)
         notes += [*file.bad, *told_of]
         loads += [(file, read.line, read.result.load) for read in results]
-        roles = roles_of(engine)
-        kept = frozenset({roles.draft_tokens} if roles else ())
-        launches, twice = launches_of(file, results, canonical_of(engine, kept), engine)
+        launches, twice = launches_of(file, results, canonical_as_told(engine), engine)
         found += launches
         notes += twice
     if not found:

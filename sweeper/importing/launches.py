@@ -7,8 +7,6 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sweeper.engines.base import HostFacts
-from sweeper.engines.registry import engine_for
 from sweeper.importing.files import ResultFile
 from sweeper.importing.results import Result
 from sweeper.records import LaunchRecord, Purpose
@@ -43,25 +41,6 @@ class Imported:
         """What tells it from every other one: the file's content and the row."""
         facts = self.record.provenance
         return facts[IMPORTED_SHA256], facts[IMPORTED_ROW]
-
-
-def canonical_of(engine: str, flags_kept: frozenset[str]) -> Canonical:
-    """How an engine that specsweep drives rewrites a configuration, as far as the result tells it.
-
-    Of what the engine would fill in, only `flags_kept` are taken over: nobody knows what the others were.
-    """
-    try:
-        known = engine_for(engine)
-    except ValueError:
-        return lambda config: config
-
-    def canonical(config: ServerConfig) -> ServerConfig:
-        resolved = known.canonical(config, HostFacts())
-        asked = config.flags.keys() | flags_kept
-        flags = {name: value for name, value in resolved.flags.items() if name in asked}
-        return ServerConfig(flags=flags, env=resolved.env)
-
-    return canonical
 
 
 def launches_of(

@@ -103,7 +103,10 @@ def _text(cell: object) -> str:
 def _settings(
     cells: Mapping[str, Any], given: Mapping[str, Any], asked: Asked
 ) -> tuple[dict[str, FlagValue], dict[str, str]]:
-    """Flags and environment: what the file tells by itself, then the columns, then what was fixed."""
+    """Flags and environment: what the file tells by itself, then the columns, then what was fixed.
+
+    A bare flag that is false is one that is left away.
+    """
     found: dict[str, FlagValue | None] = {
         name.removeprefix(FLAG): columns.flag(value) for name, value in cells.items() if name.startswith(FLAG)
     }
@@ -117,7 +120,7 @@ def _settings(
         found["disable_cuda_graph"] = None if used is None else not used
     found |= {name: columns.flag(cells.get(name)) for name in asked.kept if _is_given(cells.get(name))}
     found |= asked.fixed
-    settings = {name: value for name, value in found.items() if value is not None}
+    settings = {name: value for name, value in found.items() if value is not None and value is not False}
     env = {name.removeprefix("env."): _plain(value) for name, value in settings.items() if _is_env(name)}
     return {name: value for name, value in settings.items() if not _is_env(name)}, env
 

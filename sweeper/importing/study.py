@@ -141,6 +141,7 @@ def write(old: StudyStore | None, place: StudySpec, batch: Batch) -> ImportedStu
         base=span.base,
         facts=HostFacts(engine_version=facts_of(everything).get("engine_version", "")),
         unknown=_unknown(batch.engine, objective, configs),
+        as_told=True,
     ).keep(store)
     _write_trials(store, trials, span, objective)
     _give_verdict(store, batch.engine, objective)
