@@ -16,15 +16,21 @@ from tests.importing.night import DATA, bring, stored, trials
 pytestmark = pytest.mark.study
 
 
-@pytest.fixture
-def told(tmp_path: Path) -> dict[str, Finding]:
-    bring(tmp_path, DATA / "six_figures.csv", options=Options())
-    return {finding.rule: finding for finding in findings(trials(tmp_path), "output_throughput", "sglang")}
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the imported study."""
+    folder = tmp_path_factory.mktemp("night")
+    bring(folder, DATA / "six_figures.csv", options=Options())
+    return folder
 
 
-def test_the_report_says_no_gain(tmp_path: Path) -> None:
-    bring(tmp_path, DATA / "six_figures.csv", options=Options())
-    report = markdown(stored(tmp_path), simplicity_of("sglang"))
+@pytest.fixture(scope="module")
+def told(night: Path) -> dict[str, Finding]:
+    return {finding.rule: finding for finding in findings(trials(night), "output_throughput", "sglang")}
+
+
+def test_the_report_says_no_gain(night: Path) -> None:
+    report = markdown(stored(night), simplicity_of("sglang"))
     assert "Run the baseline: no gain from speculation has been shown." in report
     assert "did 82.3 in its single launch against 90.0 tok/s of the baseline" in report
     for words in ("Break-even at accept", "CUDA graphs: +41 %", "3 against 2 steps cannot be told apart"):
@@ -61,9 +67,8 @@ def test_the_assumption_behind_the_intervals_is_said(told: dict[str, Finding]) -
     assert "(9 % here)" in told["unknown_noise"].text
 
 
-def test_the_mean_over_prompts_is_another_number(tmp_path: Path) -> None:
-    bring(tmp_path, DATA / "six_figures.csv", options=Options())
-    launch = trials(tmp_path)[5].launches[0]
+def test_the_mean_over_prompts_is_another_number(night: Path) -> None:
+    launch = trials(night)[5].launches[0]
     assert launch.metrics["output_throughput"] == 81.7
     assert launch.metrics["mean_prompt_throughput"] == pytest.approx(82.16)
     assert list(launch.prompt_throughputs.values()) == [77.5, 96.5, 79.4, 77.9, 79.5]
