@@ -85,7 +85,8 @@ def _with_cost(context: Context, kept: Kept, model: Model) -> Finding:
         last = costs[0] - 1
         title = f"Beyond draft {last} each further step costs more than it brings"
         next_step = f"Use {last} step{'s' if last > 1 else ''} with this drafter, or fewer."
-        return Finding("positions", Severity.LIMIT, title, text, evidence, next_step)
+        severity = Severity.LIMIT if model.fastest.num_steps > last else Severity.NOTE
+        return Finding("positions", severity, title, text, evidence, next_step)
     title = f"Drafts up to {pays[-1]} pay" if pays else "Which depth pays cannot be told"
     next_step = "Try one step more." if pays and pays[-1] == len(kept.spans) else "Launch the deepest ones again."
     return Finding("positions", Severity.NOTE, title, text, evidence, next_step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -99,6 +98,9 @@ _BY_ALIAS: Mapping[str, str] = {alias: role.name for role in ROLES for alias in 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|\.\d+"
 _VALUE = re.compile(rf"(~|≈|ca\.? )?\s*({_NUMBER})\s*(?:tok/s)?", re.IGNORECASE)
 _RANGE = re.compile(rf"({_NUMBER})\s*(?:-|–|—|\.\.|to)\s*({_NUMBER})")
+_MOST = 1e15
+"""No measured figure is larger."""
+
 _NOTHING = ("", "-", "–", "na", "n/a", "nan", "null", "none")
 _WORDS = {"true": True, "yes": True, "on": True, "x": True, "false": False, "no": False, "off": False}
 
@@ -151,8 +153,8 @@ def number(cell: object) -> Number | None:
     if isinstance(cell, bool):
         raise ValueError(f"{cell} is no number")
     if isinstance(cell, int | float):
-        if not math.isfinite(cell):
-            raise ValueError(f"{cell} is no number")
+        if not abs(cell) < _MOST:
+            raise ValueError(f"{plain(str(cell)[:50], 40)} is no number of this kind")
         return Number(float(cell))
     text = str(cell).strip()
     if text.lower() in _NOTHING:
@@ -164,18 +166,18 @@ def number(cell: object) -> Number | None:
         return Number(None, low, high)
     if found := _VALUE.fullmatch(text):
         value = float(found[2].replace(",", ""))
-        if math.isfinite(value):
+        if value < _MOST:
             return Number(value, about=bool(found[1]))
     raise ValueError(f"{plain(text, 40)!r} is no number")
 
 
 def flag(cell: object) -> FlagValue | None:
     """A flag's value; None for an empty cell."""
-    if isinstance(cell, bool | int):
+    if isinstance(cell, bool):
         return cell
-    if isinstance(cell, float):
-        return int(cell) if cell.is_integer() else cell
-    text = plain(str(cell))
+    if isinstance(cell, int | float) and abs(cell) < _MOST:
+        return int(cell) if float(cell).is_integer() else cell
+    text = plain(str(cell)[:1000])
     if not text or text.lower() in ("na", "n/a", "nan", "null"):
         return None
     if text.lower() in ("true", "false"):

@@ -85,8 +85,13 @@ def read_results(path: Path, kind: str = "") -> ResultFile:
 
 
 def _csv_rows(text: str, name: str) -> tuple[list[Row], list[str]]:
-    """Rows under their header's names; one with more or fewer fields than the header is told as bad."""
-    reader = csv.reader(io.StringIO(text), strict=True)
+    """Rows under their header's names; one with more or fewer fields than the header is told as bad.
+
+    Fields are separated by whichever of comma, semicolon and tab the header has most of.
+    """
+    first = text.lstrip().partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text), strict=True, delimiter=delimiter)
     rows: list[Row] = []
     bad: list[str] = []
     header: list[str] = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweeper.engines.base import Speculation
+from sweeper.frozen import MAX_SECONDS
 from sweeper.importing import columns
 from sweeper.importing.columns import BY_NAME
 from sweeper.importing.formats import FLAG
@@ -18,6 +19,8 @@ from sweeper.text import plain
 
 _LOAD = ("concurrency", "request_rate", "workload", "model")
 """Roles by which rows measure different things: they must agree, or a part must be chosen."""
+
+_RATES = ("output_throughput", "decode_throughput", "request_throughput")
 
 _FACTS = ("engine_version", "model", "gpus", "host")
 
@@ -66,8 +69,10 @@ def understood(cells: Mapping[str, Any], asked: Asked) -> Result:
     flags, env = _settings(cells, given, asked)
     drafts = _drafts(cells, given, flags, asked)
     metrics, doubts = _metrics(given)
-    if not metrics.keys() & {"output_throughput", "decode_throughput", "request_throughput"}:
+    if not metrics.keys() & set(_RATES):
         raise ValueError("has no throughput")
+    if none := [name for name in _RATES if metrics.get(name) == 0]:
+        raise ValueError(f"{none[0]} is 0: nothing was measured")
     if drafts and not asked.speculates(ServerConfig(flags=flags)):
         named = asked.speculation.algorithm if asked.speculation else "FLAG"
         raise ValueError(f"drafted, and does not say with which algorithm: --set {named}=NAME")
@@ -216,7 +221,8 @@ def _positions(cell: object) -> tuple[float, ...]:
 
 def _duration_s(cell: object) -> float:
     found = _number("duration_s", cell) if _is_given(cell) else None
-    return found.value if found and found.value is not None else 0.0
+    value = found.value if found else None
+    return value if value is not None and 0 <= value <= MAX_SECONDS else 0.0
 
 
 def _moment(cell: object) -> datetime.datetime | None:
@@ -227,5 +233,7 @@ def _moment(cell: object) -> datetime.datetime | None:
     try:
         found = datetime.datetime.fromisoformat(text)
     except ValueError:
+        return None
+    if not 2000 <= found.year <= 2200:
         return None
     return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)

@@ -254,3 +254,21 @@ def test_what_cannot_be_foretold_says_why(tmp_path: Path) -> None:
     assert "not told of every configuration" in KeptSearch.of(stored(tmp_path)).unknown
     with pytest.raises(ConfigError, match="nothing can be foretold"):
         ask(stored(tmp_path), {"num_steps": "2"})
+
+
+def test_semicolons_and_tabs_separate_fields_too(tmp_path: Path) -> None:
+    for name, mark in (("semicolon", ";"), ("tab", "\t")):
+        lines = (mark.join(line.split(",")) for line in ("num_steps,throughput", "0,100", "2,120"))
+        assert bring(tmp_path, csv_file(tmp_path, *lines, name=f"{name}.csv"), name=name).num_new == 2
+
+
+def test_hostile_cells_stay_harmless(tmp_path: Path) -> None:
+    nasty = "<script>|`x`\x1b[31m"
+    path = csv_file(
+        tmp_path, "num_steps,throughput,draft,date", "0,100,,0001-01-01", f"2,120,{nasty},never", "3,0,a,"
+    )
+    outcome = bring(tmp_path, path)
+    assert outcome.notes == ("r.csv, line 4: output_throughput is 0: nothing was measured",)
+    report = markdown(stored(tmp_path), simplicity_of("sglang"))
+    assert "<script>" not in report
+    assert "\x1b" not in report
