@@ -68,6 +68,11 @@ class Point:
         """The objective."""
         return math.exp(self.log_value)
 
+    @cached_property
+    def items(self) -> frozenset[tuple[str, str]]:
+        """The settings, to be compared; a bare flag that is false is one that is left away."""
+        return frozenset((name, str(value)) for name, value in self.settings.items() if value is not False)
+
     def whole(self, name: str) -> int | None:
         """A setting that is a whole number; None where it is not set, or none."""
         value = self.settings.get(name)
@@ -139,6 +144,25 @@ class Context:
         """Every trial with a usable launch."""
         return tuple(point for trial in self.trials if (point := self._point(trial)) is not None)
 
+    @cached_property
+    def fastest_first(self) -> tuple[Point, ...]:
+        """All points, fastest first."""
+        return tuple(sorted(self.points, key=lambda point: -point.log_value))
+
+    @cached_property
+    def _by_value(self) -> dict[str, dict[tuple[type, object], list[Point]]]:
+        return {}
+
+    def having(self, setting: str, value: FlagValue | None) -> list[Point]:
+        """The points in which a setting has this value, fastest first; None: it is left away."""
+        if setting not in self._by_value:
+            groups: dict[tuple[type, object], list[Point]] = {}
+            for point in self.fastest_first:
+                own = point.settings.get(setting)
+                groups.setdefault((type(own), own), []).append(point)
+            self._by_value[setting] = groups
+        return self._by_value[setting].get((type(value), value), [])
+
     @property
     def baseline(self) -> Point | None:
         """The baseline's point; None while it has none."""
@@ -147,7 +171,7 @@ class Context:
     @cached_property
     def drafting(self) -> tuple[Point, ...]:
         """The points that speculate, fastest first."""
-        return tuple(sorted((p for p in self.points if p.drafts), key=lambda point: -point.log_value))
+        return tuple(point for point in self.fastest_first if point.drafts)
 
     @property
     def is_throughput(self) -> bool:

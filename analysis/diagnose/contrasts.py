@@ -18,10 +18,14 @@ from dataclasses import dataclass
 from analysis.diagnose.context import Context, Point, Settings
 from sweeper.least_squares import Interval, around, fit, independent
 from sweeper.spec import FlagValue
+from sweeper.stats import f_above
 
 PAIRED, MODEL, CONFOUNDED = "paired", "model", "confounded"
 
 NOT_GIVEN = "not given"
+
+UNEVEN_PAIRS = 0.1
+"""When chance would make pairs differ among themselves so much, or more, this rarely, their own spread decides."""
 
 MAX_MODELLED, MAX_CLOSE = 150, 25
 """Of each value so many of the fastest trials are looked at: the slow ones of a long night decide nothing."""
@@ -80,27 +84,16 @@ def contrast(context: Context, asked: Question) -> Contrast | None:
 
 def values_of(points: Sequence[Point], setting: str) -> list[Value]:
     """The setting's values, in order; a bare flag that is left away is false."""
-    found: list[Value] = []
-    for point in points:
-        value = value_of(point, setting)
-        if value not in found or any(type(value) is not type(each) for each in found if each == value):
-            found.append(value)
+    found = dict.fromkeys(point.settings.get(setting) for point in points)
     is_bare = all(value is None or isinstance(value, bool) for value in found)
-    known = [False if is_bare and value is None else value for value in found]
-    return sorted(
-        dict.fromkeys(known), key=lambda value: (value is None, isinstance(value, str), str(value).zfill(12))
-    )
-
-
-def value_of(point: Point, setting: str) -> Value:
-    """The setting's value."""
-    return point.settings.get(setting)
+    known = dict.fromkeys(False if is_bare and value is None else value for value in found)
+    return sorted(known, key=lambda value: (value is None, isinstance(value, str), str(value).zfill(12)))
 
 
 def _rest(context: Context, point: Point, setting: str) -> Hashable:
     """Everything else, to be compared. In a chain the number of draft tokens follows from that of steps."""
     left = {setting} | _implied(context, point, setting)
-    return tuple(sorted((n, str(v)) for n, v in point.settings.items() if n not in left and v is not False))
+    return point.items - {(name, str(point.settings[name])) for name in left if name in point.settings}
 
 
 def _implied(context: Context, point: Point, setting: str) -> set[str]:
@@ -111,13 +104,11 @@ def _implied(context: Context, point: Point, setting: str) -> set[str]:
 
 
 def _with(context: Context, setting: str, value: Value) -> list[Point]:
-    """The points with this value, the fastest first."""
-    found = [
-        p
-        for p in context.points
-        if value_of(p, setting) == value or (value is False and value_of(p, setting) is None)
-    ]
-    return sorted(found, key=lambda point: -point.log_value)
+    """The points with this value, the fastest first; a bare flag that is left away is false."""
+    found = context.having(setting, value)
+    if value is not False:
+        return found
+    return sorted([*found, *context.having(setting, None)], key=lambda point: -point.log_value)
 
 
 def _pairs(context: Context, asked: Question) -> list[tuple[Point, Point]]:
@@ -137,10 +128,9 @@ def _pooled(context: Context, asked: Question, pairs: Sequence[tuple[Point, Poin
     weights = [1 / (1 / a.num_launches + 1 / b.num_launches) for a, b in pairs]
     mean = math.fsum(w * x for w, x in zip(weights, logs, strict=True)) / sum(weights)
     variance, degrees = context.noise.variance / sum(weights), context.noise.degrees
-    if len(pairs) > 1:
-        among = statistics.variance(logs) / len(logs)
-        if among > variance:
-            variance, degrees = among, len(pairs) - 1
+    among = statistics.variance(logs) / len(logs) if len(pairs) > 1 else 0.0
+    if among > variance and f_above(among / variance, len(pairs) - 1, degrees) < UNEVEN_PAIRS:
+        variance, degrees = among, len(pairs) - 1
     numbers = tuple(sorted({point.number for pair in pairs for point in pair}))
     effect = around(mean, variance, degrees, asked.of)
     return Contrast(asked.setting, asked.ours, asked.theirs, effect, PAIRED, numbers, len(pairs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from analysis.diagnose.context import Context, Point, numbers
@@ -81,20 +82,18 @@ def _untold(context: Context, steps: Sequence[Step], model: Model | None, *, has
 
 
 def _parts(context: Context, model: Model, at: Step, baseline: Point) -> dict[str, Interval]:
-    """Milliseconds of the step `at`. The baseline's own noise enters what is left."""
+    """Milliseconds of the step `at`. The baseline's own noise is in what verifying takes and in what is left."""
     base_ms = baseline_ms(context, baseline)
-    base_variance = base_ms**2 * context.noise.variance / baseline.num_launches
-    verify = model.found.of((0.0, 0.0, at.tokens - 1.0))
-    rest = model.found.of((1.0, -1.0, 0.0))
-    spread = ((rest.high - rest.low) / 2) ** 2 + (_reach(base_variance, context)) ** 2
-    left = rest.value - base_ms
+    own = around(base_ms, base_ms**2 * context.noise.variance / baseline.num_launches, context.noise.degrees)
     return {
         "draft": model.found.of((0.0, float(at.num_steps), 0.0)),
-        "verify": Interval(base_ms + verify.value, base_ms + verify.low, base_ms + verify.high),
-        "overhead": Interval(left, left - spread**0.5, left + spread**0.5),
+        "verify": _combined(own, model.found.of((0.0, 0.0, at.tokens - 1.0)), 1),
+        "overhead": _combined(model.found.of((1.0, -1.0, 0.0)), own, -1),
     }
 
 
-def _reach(variance: float, context: Context) -> float:
-    found = around(0.0, variance, context.noise.degrees)
-    return found.high
+def _combined(one: Interval, other: Interval, sign: int) -> Interval:
+    """The sum, or the difference, of two that do not depend on each other."""
+    value = one.value + sign * other.value
+    reach = math.hypot(one.high - one.value, other.high - other.value)
+    return Interval(value, value - reach, value + reach)

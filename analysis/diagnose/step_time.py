@@ -104,7 +104,7 @@ def _numbers_of_draft(context: Context) -> set[str]:
 
 def _rest(context: Context, point: Point) -> Hashable:
     left = _numbers_of_draft(context)
-    return tuple(sorted((n, str(v)) for n, v in point.settings.items() if n not in left and v is not False))
+    return point.items - {(name, str(point.settings[name])) for name in left if name in point.settings}
 
 
 def same_baseline(context: Context, point: Point) -> Point | None:
