@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.diagnose import RULES, Finding, Severity, findings
-from tests.diagnose.asking import TREES, measured, told
+from tests.diagnose.asking import TREES, interval, measured, told
 from tests.diagnose.planted import ENGINE, OBJECTIVE, Night, Server, chain, plain, with_env
 
 
@@ -34,3 +34,16 @@ def test_noise_alone_is_seldom_called_an_effect() -> None:
         claims += found["nccl"].severity is Severity.LIMIT
         assert not {"communication_bound", "launch_bound", "other_settings"} & found.keys()
     assert claims <= 5
+
+
+def test_intervals_hold_as_often_as_they_say() -> None:
+    """Sixty nights of one server: what was planted lies in nine of ten intervals, and more."""
+    server = Server(slower={"disable_cuda_graph=True": 1.3})
+    held: list[bool] = []
+    for seed in range(60):
+        found = told(measured(server, [*TREES, chain(3, disable_cuda_graph=True)], noise_pct=1.5, seed=seed))
+        _, low, high = interval(found["cuda_graphs"].title)
+        held.append(low <= 30 <= high)
+        parts = {one.what: interval(one.value) for one in found["step_split"].evidence}
+        held.append(parts["overhead"][1] <= 2.0 <= parts["overhead"][2])
+    assert sum(held) >= 0.9 * len(held)
