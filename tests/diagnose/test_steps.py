@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.diagnose.asking import CHAINS, TREES, interval, measured, told
-from tests.diagnose.planted import Server, chain, plain
+from tests.diagnose.planted import Night, Server, chain, plain
 
 
 def test_a_step_is_divided_as_planted() -> None:
@@ -62,3 +62,14 @@ def test_tokens_that_cost_nothing_mean_memory_bound_and_dear_ones_do_not() -> No
     assert "compute_bound" in dear
     noisy = told(measured(Server(token_ms=0.02), TREES, noise_pct=8.0))
     assert not {"memory_bound", "compute_bound"} & noisy.keys()
+
+
+def test_a_depth_that_noise_hides_is_not_claimed() -> None:
+    server = Server(forward_ms=2.0, token_ms=0.5, falls=0.8, keeps={"/d/one": 0.8})
+    configs = [plain(), *(chain(steps) for steps in (1, 2, 3))]
+    calm = told(Night(server, 0.2, 5).measure(configs))["positions"].title
+    assert calm == "Beyond draft 2 each further step costs more than it brings"
+    titles = [told(Night(server, 8.0, 3, seed).measure(configs))["positions"].title for seed in range(8)]
+    claimed = [title for title in titles if title.startswith("Beyond")]
+    assert len(claimed) <= 4
+    assert all(title.startswith("Beyond draft 2 ") for title in claimed), "what is claimed is as planted"

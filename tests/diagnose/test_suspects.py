@@ -40,6 +40,7 @@ def test_acceptance_that_decays_is_noticed_and_a_steady_one_is_not() -> None:
     assert "acceptance_decay" in told(decaying(trials, 10.0))
     assert "acceptance_decay" not in told(trials)
     assert "acceptance_decay" not in told(decaying(trials, 1.0, noise_pct=6.0))
+    assert "acceptance_decay" not in told(decaying(trials, 8.0, noise_pct=12.0)), "a fall within the noise"
 
 
 def test_cold_first_passes_are_noticed() -> None:
@@ -102,3 +103,4 @@ def test_kinds_of_prompts_that_gain_differently_are_told_apart() -> None:
     assert "prose" in finding.title
     assert "prompt_classes" not in told(classed([1.01, 0.99, 1.0]))
     assert "prompt_classes" not in told(classed([1.6, 1.0, 0.7], noise=0.2))
+    assert "prompt_classes" not in told(classed([1.8, 1.0, 1.4])), "a gain within what trials differ by"
