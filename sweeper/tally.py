@@ -163,6 +163,8 @@ def standing(progress: Progress, elapsed_s: float = 0.0) -> str:
         text = f"all {progress.trials_total} trials done"
         left = progress.launches_left
         text += f", up to {left} launch{'es' if left != 1 else ''} again" if left else ""
+    if progress.night_ends:
+        text += f", the night ends {progress.night_ends}"
     if progress.eta_s is None:
         return text
     # A launch that takes longer than its like is not soon done: what the others take is left all the same.
