@@ -32,10 +32,11 @@ class Breaker:
         self._in_a_row: list[LaunchRecord] = []
 
     def before(self, launch: Launch) -> Launch:
-        """The same launch, with a look at the host before it. It raises SweepAborted in its place."""
+        """The same launch on a host that was looked at and has room. It raises SweepAborted in its place."""
 
         def looked_at(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
             self.check_host(read_health(rig), rig.launcher.host)
+            rig.make_room()
             return launch(proposal, rig, save)
 
         return looked_at
