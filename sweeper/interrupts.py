@@ -51,7 +51,6 @@ class Interrupts:
             yield
         finally:
             self._can_alarm = False
-            signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in former.items():
                 signal.signal(number, handler)
 
@@ -71,8 +70,10 @@ class Interrupts:
 
         Only while the handlers are installed, in the main thread. A time that is past raises at once.
         """
-        if seconds is not None and self._can_alarm:
-            signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+        if seconds is None or not self._can_alarm:
+            yield
+            return
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
         try:
             yield
         except NightOver:
@@ -82,8 +83,7 @@ class Interrupts:
             self._raise_pending()  # a person, or the system, may have asked for more meanwhile
             raise
         finally:
-            if self._can_alarm:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _notice(self, text: str) -> None:
         """Say it from a thread: a handler that interrupts a half-done write must not write to the same stream."""

@@ -84,7 +84,7 @@ class Night:
             self._rig.view.notice(f"{short}: {_SAID[what]}")
         if decision.budget is None and not self._is_over:
             self._is_over = True
-            self._rig.view.notice(f"{short}: no further launch would end in time")
+            self._rig.view.notice(f"{short}: no further launch would end in time{self._least(trials)}")
         if decision.cut != self._cut:
             self._cut = decision.cut
             self._facts.keep_cut(self._asked, self._span, self._cut)
@@ -175,6 +175,14 @@ class Night:
             name = f"budget.energy_kwh={self._asked.energy_kwh:g}"
             purses.append(Purse(name, left_wh, whole_wh, learn(trials, energy_wh, 0.0), first=1.0))
         return purses
+
+    def _least(self, trials: Sequence[TrialRecord]) -> str:
+        """What a first launch needs, in words; empty once launches have taught what they take."""
+        first_s = next((p.first for p in self._purses(trials) if p.is_time and not p.learned.known), None)
+        if first_s is None:
+            return ""
+        settings = "limits.start_s, workload.warmup_max_s and limits.stop_grace_s"
+        return f": before one has been measured {spent(first_s)} are needed ({settings})"
 
     def _finish_s(self, trials: Sequence[TrialRecord]) -> float:
         """What leaving the host as asked takes at the end: another start, unless it is just left."""
