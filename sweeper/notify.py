@@ -69,6 +69,8 @@ class Notifier:
         self._messages.put(None)
         self._thread.join(self._patience_s)
         self._closing.set()
+        if self._thread.is_alive():
+            self._say("notify: specsweep ends while a message is still being sent")
 
     def tell(self, event: str, study: str, host: str, text: str) -> None:
         """Queue a message, if its event is asked for; returns at once."""
@@ -93,7 +95,7 @@ class Notifier:
     def _work(self) -> None:
         while (message := self._messages.get()) is not None:
             for name, send in (("command", self._run), ("webhook", self._post)):
-                if problem := self._with_retries(send, message):
+                if (problem := self._with_retries(send, message)) and not self._closing.is_set():
                     self._say(f"notify.{name}: {message.event} could not be told: {problem}")
 
     def _with_retries(self, send: Callable[[Message], str], message: Message) -> str:

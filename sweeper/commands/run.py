@@ -31,6 +31,7 @@ from sweeper.on_finish import Leaving
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.spec import SweepSpec
+from sweeper.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
 from sweeper.study_setup import open_study
 
@@ -43,11 +44,11 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
     notifier = Notifier(spec.notify, clock, lambda text: interrupts.say(text))
-    with interrupts.installed(), launcher.hold(), notifier:
+    with interrupts.installed(), launcher.hold():
         for server_id in launcher.stop_leftovers(spec.limits.stop_grace_s):  # reading the facts may take minutes
             console.print(f"stopped server {server_id}, which an earlier process had left", highlight=False)
         facts = read_host_facts(spec, engine, launcher)
-        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as screen:
+        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as screen, notifier:
             view = Views(screen, FirstWinner(notifier, launcher.host))
             study, told = open_study(spec, engine, facts)
             before = study.progress(spec.budget)
@@ -93,6 +94,9 @@ def put_back(leaving: Leaving) -> Iterator[None]:
     except SweepAborted as error:
         if left := leaving.leave_unfinished():
             raise SweepAborted(f"{error}\n{left}") from error
+        raise
+    except (OSError, *STORAGE_ERRORS):
+        leaving.leave_unfinished()
         raise
 
 

@@ -32,7 +32,7 @@ MISTAKES = [
     (
         "budget.trails=3",
         "budget.trails: unknown name",
-        "baseline_every, shortlist, finalists, confirm_launches, least_gain_pct, until, hours, energy_kwh (did you mean",
+        "shortlist, finalists, confirm_launches, least_gain_pct, until, hours, energy_kwh (did you mean trials?)",
     ),
     ("budgett.trials=3", "budgett: unknown name", "did you mean budget?"),
     ("+limits.start=3", "limits.start: unknown name", "did you mean start_s?"),

@@ -155,7 +155,7 @@ def test_nothing_is_begun_when_not_even_a_start_fits(tmp_path: Path) -> None:
     sweep.clock.elapsed_s = at(2.999)
     verdict = sweep.night(until="03:00")
     assert sweep.view.launches == []
-    assert sweep.said("no further launch would end in time: before one has been measured 131 s are needed")
+    assert sweep.said("no further launch would end in time: before one has been measured 2 min are needed")
     assert "Cut short" in verdict.text
 
 

@@ -118,6 +118,7 @@ def test_a_webhook_that_never_answers_holds_nobody_up(receiver: Receiver) -> Non
     with slow as told:
         told.tell("finished", "night", "gpu1", "done")
     assert receiver.received == [], "the context was left while the answer was still awaited"
+    assert said == ["notify: specsweep ends while a message is still being sent"]
 
 
 def test_a_webhook_that_takes_too_long_is_told_as_that(receiver: Receiver) -> None:
