@@ -56,8 +56,9 @@ def end(token: str) -> None:
 def test_the_best_is_left_serving_until_it_is_stopped(folder: SweepFolder) -> None:
     port = unused_port()
     words = (*SHORT, "on_finish=serve_best", f"on_finish_port={port}")
-    first = folder.run(*words)
+    first = folder.run(*words, "notify.command=[tee,-a,told]")
     assert first.code == 0, first.output
+    assert f"is served at 127.0.0.1:{port}" in (folder.directory / "told").read_text()
     assert f"Trial 0, the baseline, is served at 127.0.0.1:{port} of local" in first.output
     alias = json.loads(answer(port, "/props"))["model_alias"]
     assert alias.startswith("llamacpp_smoke-")
@@ -116,6 +117,25 @@ def test_after_kill_9_the_next_start_brings_it_back(folder: SweepFolder) -> None
         ended = folder.run(*words)
         assert ended.code == 0, ended.output
         try:
+            assert answer(port, "/who") == b"theirs"
+        finally:
+            end(f"TOKEN_OF_THEIRS={folder.directory / 'production'}")
+
+
+@pytest.mark.slow
+def test_a_sweep_that_must_stop_puts_back_what_was_there(folder: SweepFolder) -> None:
+    port = unused_port()
+    words = (*SHORT, "on_finish=restore", f"host.replace_server={port}", "notify.command=[tee,-a,told]")
+    with production(folder.directory, port):
+        ended = folder.run(*words, "limits.start_s=0.2", "limits.identical_failures=2")
+        try:
+            assert ended.code == 5, ended.output
+            assert "the baseline cannot be measured" in (folder.directory / "told").read_text()
+            assert f"The server on port {port} of local" in ended.output
+            for _ in range(200):
+                if answer(port, "/who") == b"theirs":
+                    break
+                time.sleep(0.05)
             assert answer(port, "/who") == b"theirs"
         finally:
             end(f"TOKEN_OF_THEIRS={folder.directory / 'production'}")
