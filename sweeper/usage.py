@@ -9,7 +9,7 @@ from pathlib import Path
 
 EXIT_CODES = """\
 exit codes:
-    0  done: a verdict was reached, or the sweep was complete already
+    0  done: a verdict was reached, the night is over, or the sweep was complete already
     1  a bug in specsweep (the traceback is in the log file)
     2  the configuration or the command line is wrong; nothing was started
     3  the study was made with other settings; nothing was started

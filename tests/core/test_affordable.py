@@ -75,6 +75,7 @@ def test_a_short_night_keeps_back_fewer_rounds_but_two() -> None:
     assert decide(trials, 100 + 3 * 300, whole=1800).cut == frozenset(), "half of the night is three rounds"
     assert decide(trials, 100 + 3 * 300 - 1, whole=1800).cut == {SEARCH}
     assert decide(trials, 100 + 2 * 300, whole=600).cut == frozenset()
+    assert decide(trials, 100 + 2 * 300 - 1, whole=600).cut == {SEARCH}, "half of the night is one round"
 
 
 def test_the_confirmation_goes_on_while_a_launch_fits() -> None:

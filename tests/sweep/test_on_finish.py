@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from sweeper.interrupts import NIGHT_OVER
+from sweeper.records import TrialState
 from tests.launchers.conftest import is_running, stranger, unused_port, with_token
 from tests.sweep.runner import SweepFolder, finish, wait_until
 
@@ -139,6 +141,29 @@ def test_a_sweep_that_must_stop_puts_back_what_was_there(folder: SweepFolder) ->
             assert answer(port, "/who") == b"theirs"
         finally:
             end(f"TOKEN_OF_THEIRS={folder.directory / 'production'}")
+
+
+@pytest.mark.slow
+def test_a_launch_that_would_outlive_the_night_is_abandoned_and_its_server_stopped(folder: SweepFolder) -> None:
+    long = (
+        "workload.max_tokens=4000",
+        "workload.ignore_eos=true",
+        "workload.repeats=50",
+        "workload.max_repeats=50",
+    )
+    limits = (
+        "limits.start_s=60",
+        "workload.warmup_max_s=5",
+        "workload.request_timeout_s=3600",
+        "budget.hours=0.022",
+    )
+    ended = folder.run(*SHORT, *long, *limits, "engine.flags.ctx_size=8192")
+    assert ended.code == 0, ended.output
+    assert NIGHT_OVER in " ".join(ended.output.split())
+    assert "No verdict: the baseline has not been measured. Cut short" in ended.output
+    assert folder.servers() == []
+    (baseline,) = folder.trials()
+    assert baseline.state is TrialState.RUNNING, "the next night measures it"
 
 
 @pytest.mark.slow
