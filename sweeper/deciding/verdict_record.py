@@ -57,8 +57,8 @@ class Excluded(Record):
 class Verdict(Record):
     """`confirmed`: drawn from fresh launches of the finalists and the baseline, made after the search.
 
-        `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
-        when not even the baseline was measured. `comparisons` are sorted, fastest first. `num_baseline_launches` are
+    `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
+    when not even the baseline was measured. `comparisons` are sorted, fastest first. `num_baseline_launches` are
     fresh ones. `differences`: in words, how the outputs of the configurations in question differ from the
     baseline's. `cut_short`: what was left out as time or energy ran out; else empty.
     """
