@@ -11,7 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -41,23 +41,14 @@ class LocalShell:
         Raises HostLost when the shell cannot be started or the script outlives `timeout_s` seconds:
         its process group is then killed, as on any exception that interrupts the wait.
         """
-        with self._spawn() as process:  # which closes the pipes and reaps, in the end
-            try:
-                output = _exchange(process, script.encode("utf-8", "surrogateescape"), timeout_s)
-            finally:
-                if process.returncode is None:  # not reaped yet, so the number still names this group
-                    os.killpg(process.pid, signal.SIGKILL)
-        if output is None:
+        result = _ended(self._spawn(), script.encode("utf-8", "surrogateescape"), timeout_s)
+        if result is None:
             raise HostLost(f"{self.name}: no end of the script within {timeout_s:g} s; it was killed")
-        code = process.returncode
-        return CommandResult(code if code >= 0 else 128 - code, *output)
+        return result
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        pipe = subprocess.PIPE
-        argv = [self.program, "-s"]
         try:
-            # A session of its own: a Ctrl-C at the terminal does not reach it, and its group is ours to kill.
-            return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True)
+            return _started((self.program, "-s"))
         except OSError as error:
             raise HostLost(f"{self.name}: {self.program} cannot be run: {error}") from error
 
@@ -86,6 +77,34 @@ class LocalShell:
             yield  # the file stays: with a lock file removed, two processes can hold two files of one name
         finally:
             os.close(descriptor)
+
+
+def run_program(
+    argv: Sequence[str], stdin: bytes, timeout_s: float, env: Mapping[str, str]
+) -> CommandResult | None:
+    """Run a program on this machine, without a shell, `env` added to the environment; None when it took too long.
+
+    It is then killed with its process group. Raises OSError when it cannot be started.
+    """
+    return _ended(_started(argv, {**os.environ, **env}), stdin, timeout_s)
+
+
+def _started(argv: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """In a session of its own: a Ctrl-C at the terminal does not reach it, and its group is ours to kill."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True, env=env)
+
+
+def _ended(started: subprocess.Popen[bytes], stdin: bytes, timeout_s: float) -> CommandResult | None:
+    """How it ended; None when it took too long. Killed with its group then, and when an exception interrupts."""
+    with started as process:  # which closes the pipes and reaps, in the end
+        try:
+            output = _exchange(process, stdin, timeout_s)
+        finally:
+            if process.returncode is None:  # not reaped yet, so the number still names this group
+                os.killpg(process.pid, signal.SIGKILL)
+    code = process.returncode
+    return None if output is None else CommandResult(code if code >= 0 else 128 - code, *output)
 
 
 def _lock(descriptor: int, name: str) -> None:

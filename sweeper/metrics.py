@@ -147,6 +147,13 @@ _ROWS = (
     Metric("warmup_s", "warm-up", "s", "warm-up requests"),
     Metric("benchmark_s", "benchmark", "s", "measured requests"),
     Metric("stop_s", "stop", "s", "stop, verified"),
+    Metric("launch_s", "launch", "s", "the whole launch, from the first look at the host to the verified stop"),
+    Metric(
+        "energy_wh",
+        "GPU energy",
+        "Wh",
+        "mean GPU power while measuring times the whole launch: loading draws less, so it is an upper bound",
+    ),
 )
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -97,8 +97,18 @@ def _in_config(config: ServerConfig) -> list[str]:
     return [value for name, value in settings if isinstance(value, str) and is_secret_name(name)]
 
 
+def hidden_words(argv: Sequence[str]) -> list[str]:
+    """A command line for a person: what follows a flag whose name says that it is a secret is masked."""
+    secret = Secrets(frozenset(value for value in _in_words(argv) if len(value) > 3))
+    return [secret.hide(word) for word in argv]
+
+
 def _in_argv(launch: LaunchRecord) -> Iterator[str]:
-    for word, following in zip_longest(launch.argv, launch.argv[1:], fillvalue=""):
+    return _in_words(launch.argv)
+
+
+def _in_words(argv: Sequence[str]) -> Iterator[str]:
+    for word, following in zip_longest(argv, argv[1:], fillvalue=""):
         name, equals, value = word.partition("=")
         if word.startswith("-") and is_secret_name(name) and not (following.startswith("-") and not equals):
             yield value if equals else following

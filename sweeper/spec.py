@@ -9,8 +9,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from sweeper.frozen import MAX_COUNT, MAX_SECONDS, MAX_SEED, MAX_TRIALS, MAX_WHOLE, Frozen, once
+from sweeper.frozen import MAX_SECONDS, MAX_SEED, MAX_TRIALS, MAX_WHOLE, Frozen, once
 from sweeper.host_spec import HostSpec
+from sweeper.night_spec import BudgetSpec as BudgetSpec
+from sweeper.night_spec import LimitsSpec as LimitsSpec
+from sweeper.night_spec import NotifySpec as NotifySpec
+from sweeper.night_spec import OnFinish as OnFinish
 from sweeper.objective import ObjectiveSpec
 from sweeper.workload_spec import WorkloadSpec
 
@@ -153,45 +157,10 @@ class StudySpec(Frozen):
     warm_start: Annotated[tuple[str, ...], AfterValidator(once)] = ()
 
 
-MAX_FINALISTS = 8
-"""Each further one makes all of them harder to confirm, and their joint error takes seconds to find."""
-
-
-class BudgetSpec(Frozen):
-    """When to stop. `trials` is a total over all starts of this study, the baseline included.
-
-    During the search the baseline is launched again after every `baseline_every` launches of others (0: never).
-    Of what the search found, those that the noise of a launch cannot tell from the best, `shortlist` at most, are
-    launched again, ever fewer, until `finalists` are left. These and the baseline are then launched in turn until
-    the verdict is clear, or each has `confirm_launches` fresh launches; 0 leaves the confirmation away.
-
-    The search ends early when no untested configuration is expected to bring more than `least_gain_pct` over the
-    best so far; 0: never. Only a search that foretells gains (physics) can end so.
-    """
-
-    trials: int = Field(gt=0, le=MAX_TRIALS)
-    baseline_every: int = Field(default=0, ge=0, le=MAX_TRIALS)
-    shortlist: int = Field(default=0, ge=0, le=MAX_TRIALS)
-    finalists: int = Field(ge=1, le=MAX_FINALISTS)
-    confirm_launches: int = Field(ge=0, le=MAX_TRIALS)
-    least_gain_pct: float = Field(default=0.0, ge=0, le=100)
-
-
 class VerdictSpec(Frozen):
     """`allow_lossy`: configurations that may write other text than the baseline can win, too."""
 
     allow_lossy: bool = False
-
-
-class LimitsSpec(Frozen):
-    """How long to wait, and when to give up.
-
-    So many `identical_failures` in a row that are the host's or our own stop the sweep, or twice as many trials.
-    """
-
-    start_s: float = Field(gt=0, le=MAX_SECONDS)
-    stop_grace_s: float = Field(ge=0, le=MAX_SECONDS)
-    identical_failures: int = Field(gt=1, le=MAX_COUNT)
 
 
 class ProbeSpec(Frozen):
@@ -222,7 +191,11 @@ class StudyPlace(Frozen):
 
 
 class SweepSpec(Frozen):
-    """The whole job. Each launch is measured under `workload`, whose numbers are its own, and `more_workloads`."""
+    """The whole job. Each launch is measured under `workload`, whose numbers are its own, and `more_workloads`.
+
+    `on_finish`: how the host is left in the end; `on_finish_port`: where the best is then served (None: on the
+    lowest port of the host's range).
+    """
 
     engine: EngineSpec
     host: HostSpec
@@ -233,6 +206,9 @@ class SweepSpec(Frozen):
     study: StudySpec
     budget: BudgetSpec
     limits: LimitsSpec
+    notify: NotifySpec = NotifySpec()
+    on_finish: OnFinish = "stop"
+    on_finish_port: int | None = Field(default=None, gt=0, lt=65536)
     probe: ProbeSpec = ProbeSpec()
     tracking: TrackingSpec
     verdict: VerdictSpec = VerdictSpec()

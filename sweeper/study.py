@@ -117,7 +117,7 @@ class Study:
 
     def ask(self, budget: BudgetSpec) -> Proposal | None:
         """The next launch; None when the budget is spent or nothing is left, and the finalists are confirmed."""
-        while (step := self._next_step(budget)) is not None:
+        while (step := self.next_step(budget)) is not None:
             number = self._new_trial() if step.trial_number is None else step.trial_number
             if number is not None and (proposal := self._begin(step, number)) is not None:
                 return proposal
@@ -168,19 +168,24 @@ class Study:
         trials = self.trials()
         return progress(trials, budget, self.objective, self._anything_left(trials, budget), self._gate)
 
-    def verdict(self, simplicity: Simplicity) -> Verdict:
-        """The verdict on what has been measured so far; kept in the study, and drawn anew only when that grows."""
+    def verdict(self, simplicity: Simplicity, cut_short: str = "") -> Verdict:
+        """The verdict on what has been measured so far; kept in the study, and drawn anew only when that grows.
+        `cut_short`, a sentence about what was left out as time or energy ran out, becomes part of it.
+        """
         trials = self.trials()
         count = sum(len(trial.launches) for trial in trials)
-        drawn_from = [count, self._gate.allow_lossy, version("specsweep")]
+        drawn_from = [count, self._gate.allow_lossy, version("specsweep"), *filter(None, [cut_short])]
         if (stored := self.store.fact("verdict")) and self.store.fact("verdict_drawn_from") == drawn_from:
             return Verdict.model_validate(stored)
         verdict = decide(comparable(trials)[0], self.objective, simplicity, self._gate)
+        told = {"cut_short": cut_short, "text": f"{verdict.text} {cut_short}".rstrip()}
+        verdict = verdict.model_copy(update=told)
         self.store.set_fact("verdict", verdict.model_dump(mode="json"))
         self.store.set_fact("verdict_drawn_from", drawn_from)
         return verdict
 
-    def _next_step(self, budget: BudgetSpec) -> Step | None:
+    def next_step(self, budget: BudgetSpec) -> Step | None:
+        """What `ask` would launch under this budget, as far as it is known before the sampler is asked."""
         trials = self.trials()
         self._tried = frozenset(trial.key for trial in trials if trial.key)
         return next_step(trials, budget, self.objective, self._anything_left(trials, budget), self._gate)

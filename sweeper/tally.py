@@ -163,11 +163,16 @@ def standing(progress: Progress, elapsed_s: float = 0.0) -> str:
         text = f"all {progress.trials_total} trials done"
         left = progress.launches_left
         text += f", up to {left} launch{'es' if left != 1 else ''} again" if left else ""
+    if progress.night_ends:
+        text += f", the night ends {progress.night_ends}"
     if progress.eta_s is None:
         return text
     # A launch that takes longer than its like is not soon done: what the others take is left all the same.
     rest_s = max(0, progress.launches_left - 1) * (progress.mean_launch_s or 0.0)
-    return f"{text}, about {spent(max(rest_s, progress.eta_s - elapsed_s))} to go"
+    left_s = max(rest_s, progress.eta_s - elapsed_s)
+    if progress.night_left_s is not None:
+        left_s = max(0.0, min(left_s, progress.night_left_s - elapsed_s))
+    return f"{text}, about {spent(left_s)} to go"
 
 
 def spent(seconds: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 EXIT_CODES = """\
 exit codes:
-    0  done: a verdict was reached, or the sweep was complete already
+    0  done: a verdict was reached, the night is over, or the sweep was complete already
     1  a bug in specsweep (the traceback is in the log file)
     2  the configuration or the command line is wrong; nothing was started
     3  the study was made with other settings; nothing was started
@@ -36,9 +36,22 @@ Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.v
   specsweep run preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
       space.speculative_draft_model_path=/models/m-eagle3
                                                     SGLang on a GPU host, over SSH
+  specsweep run budget.until=07:00 on_finish=serve_best
+                                                    done by seven, the best left serving (docs/nights.md)
 
 Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
 same command goes on later.
+"""
+
+STOP_HELP = """\
+Stop what sweeps have left on the host: a server that on_finish=serve_best left serving, and leftovers.
+
+It takes the settings of the run: only those of the host are used, but all are checked.
+
+  specsweep stop                                    on this machine
+  specsweep stop --restore preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
+      space.speculative_draft_model_path=/models/m-eagle3
+                                                    then start again what host.replace_server has stopped there
 """
 
 REPORT_HELP = """\
@@ -132,6 +145,11 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--plain", action="store_true", help="plain lines even on a terminal")
 
 
+def _stop_options(sub: argparse.ArgumentParser) -> None:
+    words = "start again the server that a sweep has stopped"
+    sub.add_argument("--restore", action="store_true", help=words)
+
+
 def _report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--output", metavar="FILE", help="where to write it; - prints it")
 
@@ -160,6 +178,7 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
 
 USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
+    "stop": Usage(STOP_HELP, _stop_options),
     "report": Usage(REPORT_HELP, _report_options),
     "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),
     "import": Usage(IMPORT_HELP, _import_options, also_asked="; files to import"),

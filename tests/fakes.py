@@ -33,6 +33,12 @@ class FakeClock:
     def monotonic_s(self) -> float:
         return self.elapsed_s
 
+    def boottime_s(self) -> float:
+        return self.elapsed_s
+
+    def zone(self) -> datetime.tzinfo:
+        return datetime.UTC
+
     def now(self) -> datetime.datetime:
         return EPOCH + datetime.timedelta(seconds=self.elapsed_s)
 

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -14,19 +15,23 @@ from rich.console import Console
 from launchers.clock import SystemClock
 from launchers.shell import LocalShell
 from sweeper import config, tracking
-from sweeper.commands.hosts import make_launcher
+from sweeper.commands.hosts import make_launcher, standing_on
 from sweeper.commands.notes import arrival_notes, notes_on, remembering
 from sweeper.engines.registry import engine_for
-from sweeper.errors import ExitCode
+from sweeper.errors import ExitCode, SweepAborted
 from sweeper.facts import read_host_facts
+from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
+from sweeper.notify import Notifier
+from sweeper.on_finish import Leaving
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.spec import SweepSpec
+from sweeper.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
 from sweeper.study_setup import open_study
 
@@ -38,11 +43,13 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     console, clock = Console(file=lenient(sys.stdout)), SystemClock()
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
+    notifier = Notifier(spec.notify, clock, lambda text: interrupts.say(text))
     with interrupts.installed(), launcher.hold():
         for server_id in launcher.stop_leftovers(spec.limits.stop_grace_s):  # reading the facts may take minutes
             console.print(f"stopped server {server_id}, which an earlier process had left", highlight=False)
         facts = read_host_facts(spec, engine, launcher)
-        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as view:
+        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as screen, notifier:
+            view = Views(screen, FirstWinner(notifier, launcher.host))
             study, told = open_study(spec, engine, facts)
             before = study.progress(spec.budget)
             interrupts.say = view.notice
@@ -53,19 +60,44 @@ def run(arguments: argparse.Namespace) -> ExitCode:
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
             for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec)):
                 view.notice(note)
-            verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
+            leaving = Leaving(rig, study, standing_on(launcher))
+            with notifier.ending(study.name, launcher.host), put_back(leaving):
+                tracker = tracking.Tracker(spec.tracking, clock)
+                verdict = run_sweep(replace(rig, make_room=leaving.make_room), study, tracker)
+                left = leaving.leave_unfinished() if interrupts.finish_requested else leaving.leave(verdict)
+            event = "interrupted" if interrupts.finish_requested else "finished"
+            notifier.tell(event, study.name, launcher.host, "\n".join(filter(None, [verdict.text, left])))
     after = study.progress(spec.budget)
     if trials := study.trials():
         asked = spec.objective.text(spec.workload.name)
         console.print(result_table(trials, spec.objective_metric, console.width, asked))
-    so_far = f"So far, with up to {after.launches_left} launches to go: " if after.launches_left else ""
+    if left:
+        console.print(f"\n{left}", markup=False, highlight=False, soft_wrap=True)
+    is_open = after.launches_left and not verdict.cut_short
+    so_far = f"So far, with up to {after.launches_left} launches to go: " if is_open else ""
     console.print(f"\n{so_far}{verdict.text}\n", markup=False, highlight=False)
-    if after.launches_left:
+    if verdict.cut_short:
+        console.print("The night is over. The same command goes on in the next one.", highlight=False)
+    elif is_open:
         console.print("Stopped early, as asked. The same command goes on.", highlight=False)
     elif not before.launches_left:
         console.print("The sweep was complete already: a larger budget.trials goes on from here.", highlight=False)
     console.print(_where_to_look(spec, overrides, config_dir), markup=False, highlight=False, soft_wrap=True)
-    return ExitCode.INTERRUPTED if after.launches_left else ExitCode.OK
+    return ExitCode.INTERRUPTED if is_open else ExitCode.OK
+
+
+@contextmanager
+def put_back(leaving: Leaving) -> Iterator[None]:
+    """While open: a sweep that is stopped by what must be mended leaves the host as one that ended early does."""
+    try:
+        yield
+    except SweepAborted as error:
+        if left := leaving.leave_unfinished():
+            raise SweepAborted(f"{error}\n{left}") from error
+        raise
+    except (OSError, *STORAGE_ERRORS):
+        leaving.leave_unfinished()
+        raise
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:

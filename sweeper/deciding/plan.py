@@ -31,7 +31,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the sweep stands. `launches_left` is an estimate until the end: what is clear ends early."""
+    """Where the sweep stands. `launches_left` is an estimate until the end: what is clear ends early.
+
+    `night_left_s`: so long until the night ends; `night_ends`: when, in words (`at 07:00`). None and empty: never.
+    """
 
     trials_done: int
     trials_total: int
@@ -40,11 +43,14 @@ class Progress:
     baseline_value: float | None
     best_trial: TrialRecord | None
     best_value: float | None
+    night_left_s: float | None = None
+    night_ends: str = ""
 
     @property
     def eta_s(self) -> float | None:
-        """Estimated seconds to the end; None before the first launch has ended."""
-        return None if self.mean_launch_s is None else self.launches_left * self.mean_launch_s
+        """Estimated seconds to the end, which is that of the night at the latest; None while neither is known."""
+        needed = None if self.mean_launch_s is None else self.launches_left * self.mean_launch_s
+        return min((s for s in (needed, self.night_left_s) if s is not None), default=None)
 
 
 def next_step(

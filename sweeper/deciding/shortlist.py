@@ -38,12 +38,17 @@ class Shortlist:
 
 
 def shortlist(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, admits: Admits) -> Shortlist:
-    """Who is in the running after what has been measured, `trials[0]` being the baseline."""
+    """Who is in the running after what has been measured, `trials[0]` being the baseline.
+
+    With no `budget.shortlist` nothing is launched again, but what was counts.
+    """
     chosen_by = [_without_confirmations(trial) for trial in trials]
     candidates = [trial for trial in chosen_by[1:] if _is_candidate(trial, objective) and admits(trial)]
     if not candidates:
         return Shortlist()
-    moment = max(launch.started_at for trial in candidates for launch in trial.measured if _is_search(launch))
+    moment = max(
+        launch.started_at for trial in candidates for launch in trial.measured if _chooses(launch, budget)
+    )
     view = _View([chosen_by[0], *candidates], objective, moment)
     ranked = view.ranked([trial.number for trial in candidates])
     field = view.near_best(ranked)[: budget.shortlist] if view.any_hope(ranked) else []
@@ -107,8 +112,8 @@ def _is_candidate(trial: TrialRecord, objective: str) -> bool:
     return trial.state is TrialState.COMPLETE and first is not None and usable(first, objective)
 
 
-def _is_search(launch: LaunchRecord) -> bool:
-    return launch.purpose is not Purpose.RECHECK
+def _chooses(launch: LaunchRecord, budget: BudgetSpec) -> bool:
+    return launch.purpose is not Purpose.RECHECK or not budget.shortlist
 
 
 def _rechecks(trial: TrialRecord) -> list[LaunchRecord]:

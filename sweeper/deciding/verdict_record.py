@@ -60,7 +60,7 @@ class Verdict(Record):
     `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
     when not even the baseline was measured. `comparisons` are sorted, fastest first. `num_baseline_launches` are
     fresh ones. `differences`: in words, how the outputs of the configurations in question differ from the
-    baseline's.
+    baseline's. `cut_short`: what was left out as time or energy ran out; else empty.
     """
 
     kind: VerdictKind
@@ -74,4 +74,5 @@ class Verdict(Record):
     noise: Noise = Noise()
     excluded: tuple[Excluded, ...] = ()
     differences: tuple[str, ...] = ()
+    cut_short: str = ""
     text: str

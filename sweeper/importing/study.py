@@ -24,11 +24,12 @@ from sweeper.fingerprint import IMPORTED
 from sweeper.importing.launches import IMPORTED_FILE, Imported, facts_of
 from sweeper.importing.space import Spanned, spanned
 from sweeper.kept_search import KeptSearch
+from sweeper.night_spec import MAX_FINALISTS
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.samplers.encoding import distribution, encode, optuna_name
 from sweeper.searching import PHYSICAL
 from sweeper.space import describe
-from sweeper.spec import MAX_FINALISTS, ServerConfig, StudySpec
+from sweeper.spec import ServerConfig, StudySpec
 from sweeper.storage import StudyStore
 
 OBJECTIVES = ("output_throughput", "decode_throughput", "mean_prompt_throughput", "request_throughput")
