@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from analysis.markup import ESTIMATES, MISSING, Markdown, count, heading, inline, number, table
+from analysis.blocks import Block, Paragraph, Section, Table
+from analysis.markup import ESTIMATES, MISSING, Markdown, count, heading, inline, number
 from analysis.reading import Reading
 from sweeper.forecasts import Forecast, Span
 from sweeper.naming import difference_text
@@ -15,11 +16,11 @@ MAX_ROWS = 40
 """So many trials are shown, the latest ones; the sums count all of them."""
 
 
-def predictions(reading: Reading) -> list[str]:
+def predictions(reading: Reading) -> Section | None:
     """What was expected of each trial against what its first launch showed."""
     told = [(t, t.forecast) for t in reading.recorded if t.forecast is not None and t.launches]
     if not told:
-        return []
+        return None
     columns = {
         "trial": "r",
         "configuration": "l",
@@ -32,11 +33,13 @@ def predictions(reading: Reading) -> list[str]:
         "chosen because": "l",
     }
     rows = [_row(reading, trial, forecast) for trial, forecast in told[-MAX_ROWS:]]
-    lines = ["## What was predicted", "", _sums(reading, told), "", *table(columns, rows)]
+    table = Table(Markdown("What the search expected of each trial, and what was measured"), columns, rows)
+    blocks: list[Block] = [Paragraph(Markdown(_sums(reading, told))), table]
     if any(n.estimated for t, _ in told[-MAX_ROWS:] for n in t.measured[:1]):
-        lines += ["", f"{ESTIMATES} It is not counted above."]
-    left = len(told) - MAX_ROWS
-    return [*lines, "", f"{count(left, 'earlier trial')} left out."] if left > 0 else lines
+        blocks.append(Paragraph(Markdown(f"{ESTIMATES} It is not counted above.")))
+    if (left := len(told) - MAX_ROWS) > 0:
+        blocks.append(Paragraph(Markdown(f"{count(left, 'earlier trial')} left out.")))
+    return Section("What was predicted", blocks, folded=True)
 
 
 def _sums(reading: Reading, told: Sequence[tuple[TrialRecord, Forecast]]) -> str:

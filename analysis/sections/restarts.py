@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 
-from analysis.markup import Markdown, count, duration, inline, table, trials
+from analysis.blocks import Block, Bullets, Paragraph, Section, Table
+from analysis.markup import Markdown, count, duration, inline, trials
 from analysis.reading import Reading
 from sweeper.records import LaunchRecord, TrialRecord
 
@@ -13,22 +14,22 @@ MAX_REWRITES = 30
 _START = "start: "
 
 
-def proofs(reading: Reading) -> list[str]:
+def proofs(reading: Reading) -> Section | None:
     """What shows that every number was measured on its own server, and that each of them is gone."""
     measured = [launch for launch in reading.launches if launch.ok and launch.proof.port_owned is not None]
     if not measured:
-        return []
+        return None
     proved = [launch for launch in measured if launch.proof.complete]
     words = (
         f"{len(proved)} of {count(len(measured), 'measured launch')} with every proof: the port free before, held "
         "by our own processes while measuring, our nonce and model answering, a real decode, and afterwards no "
         "process left and the port free again."
     )
-    lines = ["## Restarts", "", words, "", *_gpu_words(measured), *_start_table(measured)]
-    return [*lines, *_exceptions(measured)]
+    blocks = [Paragraph(Markdown(words)), *_gpu_words(measured), *_start_table(measured), *_exceptions(measured)]
+    return Section("Restarts", blocks, folded=len(proved) == len(measured))
 
 
-def _gpu_words(launches: list[LaunchRecord]) -> list[str]:
+def _gpu_words(launches: list[LaunchRecord]) -> list[Block]:
     """GPU memory before and after; nothing where no GPU was seen."""
     before = [launch.proof.gpu_mib_before for launch in launches if launch.proof.gpu_mib_before]
     if not before:
@@ -36,10 +37,11 @@ def _gpu_words(launches: list[LaunchRecord]) -> list[str]:
     after = [launch.proof.gpu_mib_after for launch in launches if launch.proof.gpu_mib_after]
     most = max(max(levels) for levels in before)
     text = f"GPU memory: at most {most} MiB in use on any of {len(before[0])} GPUs before a launch"
-    return [f"{text}, at most {max(max(levels) for levels in after)} MiB after one." if after else f"{text}.", ""]
+    text += f", at most {max(max(levels) for levels in after)} MiB after one." if after else "."
+    return [Paragraph(Markdown(text))]
 
 
-def _start_table(launches: list[LaunchRecord]) -> list[str]:
+def _start_table(launches: list[LaunchRecord]) -> list[Block]:
     """The phases of the start, in the order in which they were first seen."""
     times: dict[str, list[float]] = {}
     for launch in launches:
@@ -51,19 +53,22 @@ def _start_table(launches: list[LaunchRecord]) -> list[str]:
         for name, spent in times.items()
     ]
     columns = {"phase of the start": "l", "median": "r", "longest": "r", "seen": "r"}
-    return table(columns, rows) if rows else []
+    return [Table(Markdown("How long the phases of a start took"), columns, rows)] if rows else []
 
 
-def _exceptions(launches: list[LaunchRecord]) -> list[str]:
+def _exceptions(launches: list[LaunchRecord]) -> list[Block]:
     """Launches with something missing in their proof, and servers that had to be killed."""
     lines = [
-        f"- trial {launch.trial_number}, launch {launch.launch_number}: {inline('; '.join(_missing(launch)), 600)}"
+        Markdown(
+            f"trial {launch.trial_number}, launch {launch.launch_number}: "
+            f"{inline('; '.join(_missing(launch)), 600)}"
+        )
         for launch in launches
         if not launch.proof.complete
     ]
     if killed := sorted({launch.trial_number for launch in launches if "KILL" in launch.proof.stop_signals}):
-        lines.append(f"- SIGTERM was not enough: SIGKILL followed ({trials(killed)})")
-    return ["", *lines] if lines else []
+        lines.append(Markdown(f"SIGTERM was not enough: SIGKILL followed ({trials(killed)})"))
+    return [Bullets(lines)] if lines else []
 
 
 def _missing(launch: LaunchRecord) -> Iterable[str]:
@@ -82,19 +87,33 @@ def _missing(launch: LaunchRecord) -> Iterable[str]:
         yield f"afterwards: {proof.not_clean_after}"
 
 
-def rewrites(reading: Reading) -> list[str]:
+def rewrites(reading: Reading) -> Section | None:
     """What the engine's rules say it silently makes of what was asked for: those configurations are one trial."""
     found: dict[str, list[int]] = {}
     for trial in reading.trials:
         for text in _changes(trial):
             found.setdefault(text, []).append(trial.number)
+    blocks = _avoided(reading)
     if not found:
-        return []
-    lines = ["## Silent rewrites", "", "Asked for, and what the server makes of it, as its rules foresee.", ""]
+        return Section("Silent rewrites", blocks) if blocks else None
     shown = list(found.items())[:MAX_REWRITES]
-    lines += [f"- {inline(text)} ({trials(sorted(set(numbers)))})" for text, numbers in shown]
-    left = len(found) - len(shown)
-    return [*lines, f"- {count(left, 'other rewrite')} left out"] if left else lines
+    items = [Markdown(f"{inline(text)} ({trials(sorted(set(numbers)))})") for text, numbers in shown]
+    if left := len(found) - len(shown):
+        items.append(Markdown(f"{count(left, 'other rewrite')} left out"))
+    words = "Asked for, and what the server makes of it, as its rules foresee."
+    return Section("Silent rewrites", [*blocks, Paragraph(Markdown(words)), Bullets(items)])
+
+
+def _avoided(reading: Reading) -> list[Block]:
+    """How many combinations cost no restart, because the server would have refused them or made others of them."""
+    if reading.space is None or reading.space[0] == reading.space[1]:
+        return []
+    combinations, distinct = reading.space
+    words = (
+        f"Of {combinations:,} combinations of the space {distinct:,} are legal and distinct. The other "
+        f"{combinations - distinct:,} would have been refused or a repetition, and cost no restart."
+    )
+    return [Paragraph(Markdown(words))]
 
 
 def _changes(trial: TrialRecord) -> Iterable[str]:
@@ -105,9 +124,3 @@ def _changes(trial: TrialRecord) -> Iterable[str]:
     for name, text in asked.env.items():
         if name in made.env and made.env[name] != text:
             yield f"{name}: {text} becomes {made.env[name]}"
-
-
-def accept_definitions(reading: Reading) -> list[str]:
-    """How accept_length was counted."""
-    words = dict.fromkeys(launch.accept_definition for launch in reading.launches if launch.accept_definition)
-    return [f"accept_len: {inline('; '.join(words), 600)}."] if words else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from analysis.blocks import Block, Bullets, Paragraph, Section, Statement, Table, Tone
 from analysis.markup import (
     ESTIMATES,
     MISSING,
@@ -13,12 +14,13 @@ from analysis.markup import (
     duration,
     heading,
     inline,
+    link,
     moment,
     number,
-    table,
     trials,
 )
 from analysis.reading import Reading
+from analysis.sections.steps import next_steps
 from sweeper.deciding.verdict import Comparison, VerdictKind
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
@@ -30,9 +32,14 @@ _CONFIDENCE = f"{100 * CONFIDENCE:.0f} %"
 _INTERVAL = f"{100 * (2 * CONFIDENCE - 1):.0f} % interval"
 
 
-def title(reading: Reading) -> list[str]:
-    """What this is, how far it has come, when and where."""
-    lines = [f"# Sweep {inline(reading.name)}", "", f"- **State:** {_state(reading)}"]
+def title(reading: Reading) -> Markdown:
+    """What this is about."""
+    return Markdown(f"Sweep {inline(reading.name)}")
+
+
+def lead(reading: Reading) -> Bullets:
+    """How far the study has come, when and where."""
+    items = [f"**State:** {_state(reading)}"]
     if reading.recorded:
         counts = ", ".join(
             f"{len(found)} {word}"
@@ -44,15 +51,15 @@ def title(reading: Reading) -> list[str]:
             )
             if (found := reading.in_state(state))
         )
-        lines.append(f"- **Trials:** {len(reading.recorded)} ({counts}), {count(len(reading.launches), 'launch')}")
+        items.append(f"**Trials:** {len(reading.recorded)} ({counts}), {count(len(reading.launches), 'launch')}")
     if reading.span:
         start, end = reading.span
         length = duration(reading.wall_clock_s)
-        lines.append(f"- **Time:** {moment(start)} to {moment(end)} UTC, {length} from first start to last stop")
+        items.append(f"**Time:** {moment(start)} to {moment(end)} UTC, {length} from first start to last stop")
         hosts = ", ".join(dict.fromkeys(inline(launch.host) for launch in reading.launches))
-        lines.append(f"- **Where:** host {hosts}, {_engine(reading.fingerprint)}")
-        lines.append(f"- **Ranked by:** {_objective(reading)}")
-    return lines
+        items.append(f"**Where:** host {hosts}, {_engine(reading.fingerprint)}")
+        items.append(f"**Ranked by:** {_objective(reading)}")
+    return Bullets([Markdown(item) for item in items])
 
 
 def _objective(reading: Reading) -> str:
@@ -84,48 +91,49 @@ def _engine(fingerprint: Mapping[str, str]) -> str:
     return f"engine {inline(name)} {inline(version)}, model {inline(model)}"
 
 
-def verdict(reading: Reading) -> list[str]:
-    """The verdict in plain words, with its interval and how far to trust it."""
-    verdict = reading.verdict
-    lines = ["## Verdict" if reading.settled else "## Verdict so far", "", bold(_headline(reading)), ""]
-    lines.append(inline(verdict.text, 2000))
+def verdict(reading: Reading) -> Section:
+    """The verdict in plain words, with its interval, how far to trust it, and what to do next."""
+    blocks: list[Block] = [_headline(reading), Paragraph(inline(reading.verdict.text, 2000))]
     for name, values in reading.differing.items():
         shown = ", ".join(inline(value) for value in values)
-        lines += ["", f"**Careful: launches differ in {inline(name)}:** {shown}. Such numbers do not compare."]
+        words = f"**Careful: launches differ in {inline(name)}:** {shown}. Such numbers do not compare."
+        blocks.append(Paragraph(Markdown(words)))
     if reading.aside:
-        lines += ["", _put_aside(reading)]
+        blocks.append(Paragraph(_put_aside(reading)))
     if reading.advised_launch is not None:
-        lines += ["", "[How to run it](#how-to-run-it) has the command."]
-    return lines
+        blocks.append(Paragraph(Markdown(f"{link('How to run it', 'how-to-run-it')} has the command.")))
+    if steps := next_steps(reading):
+        blocks += [Paragraph(Markdown("What to do next:")), Bullets(steps)]
+    return Section("Verdict" if reading.settled else "Verdict so far", blocks)
 
 
-def _put_aside(reading: Reading) -> str:
+def _put_aside(reading: Reading) -> Markdown:
     """Which launches the comparison leaves out."""
     left = sorted({found.launch.trial_number for found in reading.aside})
     words = f"{count(len(reading.aside), 'launch')} of another provenance than the newest baseline's"
-    return (
-        f"**Left out of every comparison: {words}** ({trials(left)}), named [below](#what-the-numbers-depend-on)."
-    )
+    below = link("below", "what-the-numbers-depend-on")
+    return Markdown(f"**Left out of every comparison: {words}** ({trials(left)}), named {below}.")
 
 
-def _headline(reading: Reading) -> Markdown:
+def _headline(reading: Reading) -> Statement:
     verdict = reading.verdict
     if verdict.advised is None:
-        return Markdown("No verdict yet.")
+        return Statement(Markdown("No verdict yet."))
     if verdict.kind is VerdictKind.NO_GAIN:
-        return Markdown("Run the baseline: no gain from speculation has been shown.")
+        return Statement(Markdown("Run the baseline: no gain from speculation has been shown."))
     advised = next(row for row in verdict.comparisons if row.trial_number == verdict.advised)
     gain = f"{100 * (advised.speedup - 1):.1f} % faster than the baseline"
     if verdict.kind is VerdictKind.TIE:
-        return Markdown(f"Run trial {advised.trial_number}, the simplest of {len(verdict.tied)} equals: {gain}.")
-    return Markdown(f"Run trial {advised.trial_number}: {gain}.")
+        words = f"Run trial {advised.trial_number}, the simplest of {len(verdict.tied)} equals: {gain}."
+        return Statement(Markdown(words), Tone.GOOD)
+    return Statement(Markdown(f"Run trial {advised.trial_number}: {gain}."), Tone.GOOD)
 
 
-def comparison(reading: Reading) -> list[str]:
+def comparison(reading: Reading) -> Section | None:
     """The configurations of the verdict against the baseline, each with the values behind its number."""
     verdict, metric = reading.verdict, reading.objective
     if verdict.baseline_value is None or not verdict.comparisons:
-        return []
+        return None
     columns = {
         "trial": "r",
         "configuration": "l",
@@ -161,7 +169,8 @@ def comparison(reading: Reading) -> list[str]:
         )
     if earlier := verdict.num_earlier_launches:
         how += f" {count(earlier, 'earlier launch')} of the baseline count as well, the host's drift taken out."
-    return ["## Compared with the baseline", "", how, "", *table(columns, rows)]
+    table = Table(Markdown("The configurations of the verdict against the baseline"), columns, rows)
+    return Section("Compared with the baseline", [Paragraph(Markdown(how)), table])
 
 
 def _compared_row(reading: Reading, row: Comparison) -> list[Markdown]:

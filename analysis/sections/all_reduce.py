@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.markup import MISSING, Markdown, count, duration, inline, table
+from analysis.blocks import Block, Paragraph, Section, Table
+from analysis.markup import MISSING, Markdown, count, duration, inline
 from analysis.reading import Reading
 from sweeper.probing.findings import Findings, Timing, restart_s
 
@@ -12,30 +13,36 @@ MAX_ROWS = 30
 _SHOWN_TOKENS = (1, 8, 64)
 
 
-def all_reduce(reading: Reading) -> list[str]:
+def all_reduce(reading: Reading) -> Section | None:
     """What each setting took, which of them failed, and what it all cost."""
     found = reading.all_reduce
     if found is None or not (found.timings or found.given_up):
-        return []
-    lines = ["## All-reduces without a server", "", _words(reading, found)]
-    if found.given_up:
-        return lines
-    columns = {"setting of NCCL": "l", **{f"{count(n, 'token')} (us)": "r" for n in _SHOWN_TOKENS}, "ended": "l"}
-    ordered = sorted(found.timings, key=_slowness)
-    lines += ["", *table(columns, [_row(timing) for timing in ordered[:MAX_ROWS]])]
-    left = len(ordered) - MAX_ROWS
-    return [*lines, "", f"{count(left, 'slower setting')} left out."] if left > 0 else lines
+        return None
+    blocks: list[Block] = [Paragraph(_words(reading, found))]
+    if not found.given_up:
+        ordered = sorted(found.timings, key=_slowness)
+        columns = {
+            "setting of NCCL": "l",
+            **{f"{count(n, 'token')} (us)": "r" for n in _SHOWN_TOKENS},
+            "ended": "l",
+        }
+        caption = Markdown("Time of an all-reduce under each setting, by the number of tokens")
+        blocks.append(Table(caption, columns, [_row(timing) for timing in ordered[:MAX_ROWS]]))
+        if (left := len(ordered) - MAX_ROWS) > 0:
+            blocks.append(Paragraph(Markdown(f"{count(left, 'slower setting')} left out.")))
+    return Section("All-reduces without a server", blocks, folded=True)
 
 
-def _words(reading: Reading, found: Findings) -> str:
+def _words(reading: Reading, found: Findings) -> Markdown:
     """How it was done, what it cost, and what came of it."""
     cost = f"{found.cost_text(restart_s(reading.recorded))} ({inline(found.program)}, {found.num_ranks} GPUs, "
     cost += f"{found.hidden_size} numbers of 2 bytes per token)."
     if found.given_up:
-        return f"{cost} The timing itself failed and was given up: {inline(found.given_up)}"
+        return Markdown(f"{cost} The timing itself failed and was given up: {inline(found.given_up)}")
     use = "The search expects more of the faster ones; the verdict does not know of this."
     failed = ", ".join(inline(timing.name) for timing in found.failed)
-    return f"{cost} {use} " + (f"Hung or died, and not proposed: {failed}." if failed else "None hung or died.")
+    ended = f"Hung or died, and not proposed: {failed}." if failed else "None hung or died."
+    return Markdown(f"{cost} {use} {ended}")
 
 
 def _slowness(timing: Timing) -> tuple[bool, float]:

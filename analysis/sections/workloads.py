@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
+from analysis.blocks import Block, Heading, Paragraph, Section, Table
 from analysis.frames import baseline_config, trial_name
-from analysis.markup import ESTIMATES, Markdown, bold, heading, inline, number, table
+from analysis.markup import ESTIMATED, ESTIMATES, Markdown, bold, heading, inline, number
 from analysis.reading import Reading
 from sweeper.records import LaunchRecord, TrialRecord, WorkloadResult
 
@@ -25,37 +26,36 @@ _SHOWN = (
 Results = Callable[[LaunchRecord], WorkloadResult | None]
 
 
-def workloads(reading: Reading) -> list[str]:
+def workloads(reading: Reading) -> Section | None:
     """One table per workload, if there are several: the baseline, then the best by the objective."""
     names = list(dict.fromkeys(name for launch in reading.measured for name in launch.others))
     if not names or not reading.leaders:
-        return []
+        return None
     first = reading.first_workload
-    lines = [
-        "## Workload by workload",
-        "",
-        "Means over all launches: the baseline, then the best ones.",
-    ]
-    lines += ["", f"### {inline(first)}", "", *_workload_table(reading, lambda launch: launch)]
-    for name in names:
-        lines += ["", f"### {inline(name)}", "", *_workload_table(reading, _other(name))]
-    if any("≈" in line for line in lines):
-        lines[2] += f" {ESTIMATES}"
-    return lines
+    shown: dict[str, Results] = {first: lambda launch: launch, **{name: _other(name) for name in names}}
+    tables = {name: _workload_table(reading, name, result) for name, result in shown.items()}
+    words = "Means over all launches: the baseline, then the best ones."
+    if any(ESTIMATED in str(cell) for table in tables.values() for row in table.rows for cell in row):
+        words += f" {ESTIMATES}"
+    blocks: list[Block] = [Paragraph(Markdown(words))]
+    for name, table in tables.items():
+        blocks += [Heading(inline(name)), table]
+    return Section("Workload by workload", blocks)
 
 
 def _other(name: str) -> Results:
     return lambda launch: launch.others.get(name)
 
 
-def _workload_table(reading: Reading, result: Results) -> list[str]:
+def _workload_table(reading: Reading, workload: str, result: Results) -> Table:
     found = {trial.number: _results(trial, result) for trial in reading.leaders}
     shown = [name for name in _SHOWN if any(_mean(results, name) is not None for results in found.values())]
     base = _mean(found[0], "output_throughput") if 0 in found else None
     rows = [_row(reading, trial, found[trial.number], shown, base) for trial in reading.leaders]
     columns = {"trial": "r", "configuration": "l"}
     columns |= {heading(name): "r" for name in shown[:1]} | {heading("speedup"): "r"}
-    return table(columns | {heading(name): "r" for name in shown[1:]}, rows)
+    caption = Markdown(f"The best configurations under the workload {inline(workload)}")
+    return Table(caption, columns | {heading(name): "r" for name in shown[1:]}, rows)
 
 
 def _row(

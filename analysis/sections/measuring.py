@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from analysis.markup import Markdown, heading, inline, number, table
+from analysis.blocks import Paragraph, Section, Table
+from analysis.markup import Markdown, heading, inline, number
 from analysis.reading import Reading
 from sweeper.records import WorkloadResult
 
@@ -20,7 +21,7 @@ _SHOWN = {
 }
 
 
-def measuring(reading: Reading) -> list[str]:
+def measuring(reading: Reading) -> Section | None:
     """Medians and ranges over the measured launches, per workload."""
     results: dict[str, list[WorkloadResult]] = {reading.first_workload: list(reading.measured)}
     for launch in reading.measured:
@@ -33,10 +34,11 @@ def measuring(reading: Reading) -> list[str]:
         if (row := _row(name if len(results) > 1 else "", metric, [result.metrics for result in found]))
     ]
     if not rows:
-        return []
+        return None
     columns = {"what": "l", "median": "r", "lowest": "r", "highest": "r", "launches": "r", "note": "l"}
     words = "Per launch: what was sent before measuring began, how long was measured, and what the client cost."
-    return ["## How it was measured", "", words, "", *table(columns, rows)]
+    table = Table(Markdown("Warm-up, passes and the client's cost over all measured launches"), columns, rows)
+    return Section("How it was measured", [Paragraph(Markdown(words)), table], folded=True)
 
 
 def _row(workload: str, metric: str, metrics: Sequence[Mapping[str, float]]) -> list[Markdown]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from analysis.blocks import Bullets, Noted, Paragraph, Section
 from analysis.markup import Markdown, count, inline
 from analysis.reading import Reading
 from sweeper.records import LaunchRecord
@@ -36,26 +37,25 @@ MAX_GROUPS = 20
 MAX_PLACES = 12
 
 
-def doubts(reading: Reading) -> list[str]:
+def doubts(reading: Reading) -> Section | None:
     """Each doubt once, its numbers aside, with the launches that have it; those of most launches first."""
     groups: dict[str, list[tuple[LaunchRecord, str]]] = {}
     for launch in reading.measured:
         for text in _texts(launch):
             groups.setdefault(re.sub(r"\d+(?:[.,]\d+)*", "#", text), []).append((launch, text))
     if not groups:
-        return ["## Doubts", "", "None: no launch showed a reason to look twice."] if reading.measured else []
+        none = Paragraph(Markdown("None: no launch showed a reason to look twice."))
+        return Section("Doubts", [none]) if reading.measured else None
     touched = {(n.trial_number, n.launch_number) for found in groups.values() for n, _ in found}
     words = (
         f"{len(touched)} of {count(len(reading.measured), 'measured launch')} show a reason to look twice. "
         "Where one touches the verdict, launch again: a larger `budget.confirm_launches` does so for the best."
     )
-    lines = ["## Doubts", "", words, ""]
     order = sorted(groups.values(), key=lambda found: -len(found))
-    for found in order[:MAX_GROUPS]:
-        lines.append(f"- {_line(found)}")
-        if advice := advice_on(found[-1][1]):
-            lines.append(f"  - {advice}")
-    return [*lines, f"- {count(left, 'other doubt')} left out"] if (left := len(order[MAX_GROUPS:])) else lines
+    items = [_item(found) for found in order[:MAX_GROUPS]]
+    if left := len(order[MAX_GROUPS:]):
+        items.append(Markdown(f"{count(left, 'other doubt')} left out"))
+    return Section("Doubts", [Paragraph(Markdown(words)), Bullets(items)])
 
 
 def advice_on(doubt: str) -> str:
@@ -68,6 +68,12 @@ def _texts(launch: LaunchRecord) -> Iterator[str]:
     yield from launch.doubts
     for name, result in launch.others.items():
         yield from (f"{name}: {text}" for text in result.doubts)
+
+
+def _item(found: Sequence[tuple[LaunchRecord, str]]) -> Markdown | Noted:
+    """A doubt and, where something is to be done about it, the advice."""
+    advice = advice_on(found[-1][1])
+    return Noted(_line(found), Markdown(advice)) if advice else _line(found)
 
 
 def _line(found: Sequence[tuple[LaunchRecord, str]]) -> Markdown:

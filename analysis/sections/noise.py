@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from analysis.markup import MISSING, Markdown, count, heading, inline, moment, number, table
+from analysis.blocks import Block, Paragraph, Section, Table
+from analysis.markup import MISSING, Markdown, count, heading, inline, moment, number
+from analysis.plots.drift import drift as drift_figure
 from analysis.reading import Reading
 from sweeper.deciding.launches import usable
 from sweeper.deciding.noise import Spread
@@ -15,10 +17,10 @@ from sweeper.records import LaunchRecord
 MAX_LAUNCHES = 40
 
 
-def noise(reading: Reading) -> list[str]:
+def noise(reading: Reading) -> Section | None:
     """The separate spreads, then the baseline's launches over the night and what they say of drift."""
     if reading.verdict.baseline_value is None:
-        return []
+        return None
     seen, drift = reading.verdict.noise, reading.verdict.drift
     expected = seen.expected_launch.pct
     rows = [
@@ -34,16 +36,10 @@ def noise(reading: Reading) -> list[str]:
     if reading.objective == SCORE and any(launch.others for launch in reading.measured):
         words += f" Passes and prompts are those of the first workload alone, {inline(reading.first_workload)}."
     columns = {"what differs": "l", "by (%)": "r", "degrees of freedom": "r", "note": "l"}
-    return [
-        "## Noise and drift",
-        "",
-        words,
-        "",
-        *table(columns, rows),
-        "",
-        inline(drift.text),
-        *_over_time(reading),
-    ]
+    table = Table(Markdown("By how much numbers differ that ought to be equal"), columns, rows)
+    seen_over_time: list[Block] = [*drift_figure(reading)] or [Paragraph(inline(drift.text))]
+    blocks = [Paragraph(Markdown(words)), table, *seen_over_time, *_over_time(reading)]
+    return Section("Noise and drift", blocks)
 
 
 def _row(label: str, spread: Spread | None, note: str) -> list[Markdown]:
@@ -52,7 +48,7 @@ def _row(label: str, spread: Spread | None, note: str) -> list[Markdown]:
     return [Markdown(label), Markdown(f"{spread.pct:.2f}"), Markdown(str(spread.degrees)), Markdown(note)]
 
 
-def _over_time(reading: Reading) -> list[str]:
+def _over_time(reading: Reading) -> list[Block]:
     """The baseline's launches that may be compared, in the order of their start, each against their mean."""
     metric = reading.objective
     launches = [n for n in reading.by_number[0].measured if usable(n, metric)]
@@ -62,9 +58,14 @@ def _over_time(reading: Reading) -> list[str]:
     mean = statistics.fmean(launch.metrics[metric] for launch in launches)
     columns = {"launch": "r", "why": "l", "started (UTC)": "l", heading(metric): "r", "against the mean (%)": "r"}
     rows = [_launch_row(launch, metric, mean) for launch in launches]
-    lines = ["", "The baseline over the night:", "", *table(columns, _thinned(rows))]
-    left = len(rows) - MAX_LAUNCHES
-    return [*lines, "", f"{count(left, 'launch')} in between left out."] if left > 0 else lines
+    caption = Markdown("The baseline's launches in the order of their start")
+    blocks: list[Block] = [
+        Paragraph(Markdown("The baseline over the night:")),
+        Table(caption, columns, _thinned(rows)),
+    ]
+    if (left := len(rows) - MAX_LAUNCHES) > 0:
+        blocks.append(Paragraph(Markdown(f"{count(left, 'launch')} in between left out.")))
+    return blocks
 
 
 def _thinned(rows: Sequence[list[Markdown]]) -> list[list[Markdown]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from analysis.markup import MISSING, Markdown, count, inline, table
+from analysis.blocks import Block, Bullets, Paragraph, Section, Table
+from analysis.markup import MISSING, Markdown, count, inline
 from analysis.reading import Reading
 from sweeper.records import GpuWindow, LaunchRecord
 
@@ -17,11 +18,11 @@ Key = tuple[int, int]
 _POWER_CAP = "sw_power_cap"
 
 
-def gpus(reading: Reading) -> list[str]:
+def gpus(reading: Reading) -> Section | None:
     """Clocks, temperature and power per GPU over all launches, what slowed GPUs down, and who else used them."""
     seen = [launch for launch in reading.launches if launch.gpu.num_samples]
     if not seen:
-        return []
+        return None
     samples = sum(launch.gpu.num_samples for launch in seen)
     words = f"nvidia-smi was asked {count(samples, 'time')} while {count(len(seen), 'launch')} were measured."
     keys = sorted({key for launch in seen for key in _keys(launch.gpu)})
@@ -34,8 +35,11 @@ def gpus(reading: Reading) -> list[str]:
         "power (W): mean": "r",
     }
     rows = [_gpu_row(key, [launch.gpu for launch in seen]) for key in keys]
-    lines = ["## GPUs", "", words, "", *table(columns, rows), "", *_throttling(seen)]
-    return [*lines, *_others(seen), *_notes(seen)]
+    table = Table(
+        Markdown("Clocks, temperature and power of each GPU while launches were measured"), columns, rows
+    )
+    blocks: list[Block] = [Paragraph(Markdown(words)), table, _throttling(seen), _others(seen)]
+    return Section("GPUs", [*blocks, *_notes(seen)])
 
 
 def _keys(window: GpuWindow) -> list[Key]:
@@ -64,37 +68,45 @@ def _gpu_row(key: Key, windows: Sequence[GpuWindow]) -> list[Markdown]:
     ]
 
 
-def _throttling(launches: Sequence[LaunchRecord]) -> list[str]:
+def _throttling(launches: Sequence[LaunchRecord]) -> Block:
     """Each reason with the launches that show it and its largest share of the samples; the largest first."""
     found: dict[str, list[float]] = {}
     for launch in launches:
         for reason, share in launch.gpu.throttled.items():
             found.setdefault(reason, []).append(share)
     if not found:
-        return ["No reason was told for which a GPU was slower than it can be."]
+        return Paragraph(Markdown("No reason was told for which a GPU was slower than it can be."))
     order = sorted(found.items(), key=lambda item: (-max(item[1]), item[0]))
-    return [
-        f"- {'at its power limit, as under load it may be' if reason == _POWER_CAP else 'slowed down'} "
-        f"({inline(reason)}): in {count(len(shares), 'launch')} of {len(launches)}, at most "
-        f"{100 * max(shares):.0f} % of a launch's samples"
-        for reason, shares in order[:MAX_LINES]
-    ]
+    return Bullets(
+        [
+            Markdown(
+                f"{'at its power limit, as under load it may be' if reason == _POWER_CAP else 'slowed down'} "
+                f"({inline(reason)}): in {count(len(shares), 'launch')} of {len(launches)}, at most "
+                f"{100 * max(shares):.0f} % of a launch's samples"
+            )
+            for reason, shares in order[:MAX_LINES]
+        ]
+    )
 
 
-def _others(launches: Sequence[LaunchRecord]) -> list[str]:
+def _others(launches: Sequence[LaunchRecord]) -> Block:
     """Who else held memory of the GPUs, with the launch that saw it."""
     lines = [
-        f"- somebody else used a GPU during trial {launch.trial_number}, launch {launch.launch_number}: "
-        f"{inline('; '.join(launch.gpu.others), 600)}"
+        Markdown(
+            f"somebody else used a GPU during trial {launch.trial_number}, launch {launch.launch_number}: "
+            f"{inline('; '.join(launch.gpu.others), 600)}"
+        )
         for launch in launches
         if launch.gpu.others
     ]
-    shown = lines[:MAX_LINES]
-    more = [f"- {len(lines) - MAX_LINES} more such launches left out"] if len(lines) > MAX_LINES else []
-    return ["", *shown, *more] if shown else ["", "Nobody else was seen on them."]
+    if not lines:
+        return Paragraph(Markdown("Nobody else was seen on them."))
+    left = len(lines) - MAX_LINES
+    more = [Markdown(f"{left} more such launches left out")] if left > 0 else []
+    return Bullets([*lines[:MAX_LINES], *more])
 
 
-def _notes(launches: Sequence[LaunchRecord]) -> list[str]:
+def _notes(launches: Sequence[LaunchRecord]) -> list[Block]:
     """What is worth knowing besides, each once."""
     notes = list(dict.fromkeys(note for launch in launches for note in launch.gpu.notes))[:MAX_LINES]
-    return ["", *(f"- {inline(note, 300)}" for note in notes)] if notes else []
+    return [Bullets([inline(note, 300) for note in notes])] if notes else []

@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from analysis.blocks import Block, Paragraph, Section, Table
 from analysis.frames import trial_name
-from analysis.markup import MISSING, Markdown, count, duration, inline, table
+from analysis.markup import MISSING, Markdown, count, duration, inline
+from analysis.plots.night import night
 from analysis.reading import Reading
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, duration_s
 
@@ -28,10 +30,10 @@ _PHASES = {
 _RESTART = ("start", "stop")
 
 
-def purposes(reading: Reading) -> list[str]:
+def purposes(reading: Reading) -> Section | None:
     """How many launches were made for what, and which configurations had more than one."""
     if not reading.launches:
-        return []
+        return None
     made = {why: [n for n in reading.launches if n.purpose is why] for why in _WHY}
     rows = [
         [
@@ -46,10 +48,11 @@ def purposes(reading: Reading) -> list[str]:
         if found
     ]
     columns = {"why": "l", "launches": "r", "failed": "r", "stopped early": "r", "time": "r", "meaning": "l"}
-    return ["## Why launches were made", "", *table(columns, rows), *_several(reading)]
+    table = Table(Markdown("Launches by what they were made for"), columns, rows)
+    return Section("Why launches were made", [table, *_several(reading)], folded=True)
 
 
-def _several(reading: Reading) -> list[str]:
+def _several(reading: Reading) -> list[Block]:
     """A row per trial that was launched more than once: how often for what."""
     found = [trial for trial in reading.recorded if len(trial.launches) > 1]
     if not found:
@@ -57,9 +60,11 @@ def _several(reading: Reading) -> list[str]:
     whys = [why for why in _WHY if any(n.purpose is why for trial in found for n in trial.launches)]
     columns = {"trial": "r", "configuration": "l", **{why.value: "r" for why in whys}, "launches": "r"}
     rows = [_several_row(reading, trial, whys) for trial in found[:MAX_TRIALS]]
-    lines = ["", "Launched more than once:", "", *table(columns, rows)]
-    left = len(found) - MAX_TRIALS
-    return [*lines, "", f"{count(left, 'more trial')} left out."] if left > 0 else lines
+    caption = Markdown("Configurations that were launched more than once")
+    blocks: list[Block] = [Paragraph(Markdown("Launched more than once:")), Table(caption, columns, rows)]
+    if (left := len(found) - MAX_TRIALS) > 0:
+        blocks.append(Paragraph(Markdown(f"{count(left, 'more trial')} left out.")))
+    return blocks
 
 
 def _several_row(reading: Reading, trial: TrialRecord, whys: Sequence[Purpose]) -> list[Markdown]:
@@ -68,10 +73,10 @@ def _several_row(reading: Reading, trial: TrialRecord, whys: Sequence[Purpose]) 
     return [Markdown(str(trial.number)), inline(name), *counts, Markdown(str(len(trial.launches)))]
 
 
-def costs(reading: Reading) -> list[str]:
+def costs(reading: Reading) -> Section | None:
     """Where the time of all launches went."""
     if not reading.launches:
-        return []
+        return None
     whole = sum(_length(launch) for launch in reading.launches)
     good = [launch for launch in reading.launches if launch.ok]
     phases = {name: [time for launch in good if (time := _phase(launch, name)) is not None] for name in _PHASES}
@@ -91,7 +96,8 @@ def costs(reading: Reading) -> list[str]:
     if idle >= 1:
         words += f" Between launches: {duration(idle)}."
     columns = {"phase": "l", "total": "r", "median per launch": "r", "share": "r"}
-    return ["## What the launches cost", "", words, "", *table(columns, rows)]
+    table = Table(Markdown("Where the time of all launches went"), columns, rows)
+    return Section("What the launches cost", [Paragraph(Markdown(words)), *night(reading), table])
 
 
 def _cost_row(label: str, times: Sequence[float], whole: float) -> list[Markdown]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from analysis.blocks import Block, Bullets, Paragraph, Section, Table
 from analysis.frames import trial_name
-from analysis.markup import ESTIMATES, MISSING, Markdown, count, inline, number, table, trials
+from analysis.markup import ESTIMATES, MISSING, Markdown, count, inline, number, trials
 from analysis.reading import Reading
 from sweeper.outputs import BaselineOutputs, OutputComparison
 from sweeper.records import TrialRecord
@@ -13,15 +14,15 @@ from sweeper.records import TrialRecord
 MAX_ROWS = 30
 
 
-def lossless(reading: Reading) -> list[str]:
+def lossless(reading: Reading) -> Section | None:
     """Greedy outputs against the baseline's, then the settings by which text may differ."""
     if not any(trial.is_baseline and trial.measured for trial in reading.trials):
-        return []
-    parts = [part for part in (_compared(reading), _lossy(reading), _excluded(reading)) if part]
-    return ["## The same text?", *(line for part in parts for line in ("", *part))] if parts else []
+        return None
+    blocks = [*_compared(reading), *_lossy(reading), *_excluded(reading)]
+    return Section("The same text?", blocks) if blocks else None
 
 
-def _compared(reading: Reading) -> list[str]:
+def _compared(reading: Reading) -> list[Block]:
     """Which configurations differ; in a sentence which do not, and what was not compared."""
     notes = [f"Not compared: {inline(path)} is {inline(value)}." for path, value in reading.drawn.items()]
     baseline = BaselineOutputs(reading.by_number[0])
@@ -31,12 +32,13 @@ def _compared(reading: Reading) -> list[str]:
         if not trial.is_baseline and (comparison := baseline.compare(trial)).num_compared
     }
     if not found:
-        return [" ".join([*notes, "Above 0 texts are drawn."])] if notes else []
+        return [Paragraph(Markdown(" ".join([*notes, "Above 0 texts are drawn."])))] if notes else []
     differing = {n: comparison for n, comparison in found.items() if comparison.num_different}
     same = len(found) - len(differing)
     own = _own(baseline.compare(reading.by_number[0]))
     words = f"{same} of {count(len(found), 'configuration')} wrote exactly what the baseline wrote. {own}"
-    return [" ".join([words, *notes]), *(["", *_differing(reading, differing)] if differing else [])]
+    told = Paragraph(Markdown(" ".join([words, *notes])))
+    return [told, *_differing(reading, differing)] if differing else [told]
 
 
 def _own(own: OutputComparison) -> str:
@@ -47,14 +49,16 @@ def _own(own: OutputComparison) -> str:
     return f"The baseline differs from itself in {own.own_different} of {count(own.own_compared, 'output')}."
 
 
-def _differing(reading: Reading, found: Mapping[int, OutputComparison]) -> list[str]:
+def _differing(reading: Reading, found: Mapping[int, OutputComparison]) -> list[Block]:
     """A row per configuration whose text differs, the worst first."""
     order = sorted(found.items(), key=lambda item: (not item[1].corrupt, not item[1].beyond_own, item[0]))
     columns = {"trial": "r", "configuration": "l", "different": "r", "of": "r"}
     columns |= {"equal at least (characters)": "r", "what it means": "l"}
     rows = [_row(reading.by_number[n], reading, comparison) for n, comparison in order[:MAX_ROWS]]
-    left = len(order) - MAX_ROWS
-    return [*table(columns, rows), *(["", f"{count(left, 'more configuration')} left out."] if left > 0 else [])]
+    blocks: list[Block] = [Table(Markdown("Configurations whose text differs from the baseline's"), columns, rows)]
+    if (left := len(order) - MAX_ROWS) > 0:
+        blocks.append(Paragraph(Markdown(f"{count(left, 'more configuration')} left out.")))
+    return blocks
 
 
 def _row(trial: TrialRecord, reading: Reading, found: OutputComparison) -> list[Markdown]:
@@ -77,7 +81,7 @@ def _meaning(found: OutputComparison) -> str:
     return "not significantly more than the baseline differs from itself"
 
 
-def _lossy(reading: Reading) -> list[str]:
+def _lossy(reading: Reading) -> list[Block]:
     """The settings that may change the text, each with the trials that have it."""
     found: dict[str, list[int]] = {}
     for trial in reading.trials:
@@ -89,19 +93,21 @@ def _lossy(reading: Reading) -> list[str]:
     words = (
         f"May write other text than the baseline ({trials(lossy)}); no winner unless `verdict.allow_lossy=true`:"
     )
-    lines = [f"- {inline(text, 600)} ({trials(numbers)})" for text, numbers in found.items()]
-    return [words, "", *lines]
+    lines = [Markdown(f"{inline(text, 600)} ({trials(numbers)})") for text, numbers in found.items()]
+    return [Paragraph(Markdown(words)), Bullets(lines)]
 
 
-def _excluded(reading: Reading) -> list[str]:
+def _excluded(reading: Reading) -> list[Block]:
     """What is faster than the advised configuration, or as fast, and may not win."""
     lines = [
-        f"- trial {row.trial_number}, {inline(row.name)}, {'faster' if row.faster else 'as fast'}: "
-        f"{number(reading.objective, row.value, unit=True, estimated=row.estimated)} "
-        f"in {count(row.num_launches, 'launch')} ({inline('; '.join(row.reasons), 600)})"
+        Markdown(
+            f"trial {row.trial_number}, {inline(row.name)}, {'faster' if row.faster else 'as fast'}: "
+            f"{number(reading.objective, row.value, unit=True, estimated=row.estimated)} "
+            f"in {count(row.num_launches, 'launch')} ({inline('; '.join(row.reasons), 600)})"
+        )
         for row in reading.verdict.excluded
     ]
     words = "At least as fast so far as what is advised, and left out of the verdict"
     if any(row.estimated for row in reading.verdict.excluded):
         words += f" ({ESTIMATES.rstrip('.')})"
-    return [f"{words}:", "", *lines] if lines else []
+    return [Paragraph(Markdown(f"{words}:")), Bullets(lines)] if lines else []

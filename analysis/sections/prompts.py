@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from analysis.markup import Markdown, count, heading, inline, number, table
+from analysis.blocks import Block, Paragraph, Section, Table
+from analysis.markup import Markdown, count, heading, inline, number
 from analysis.reading import Reading
 from sweeper.metrics import METRICS
 from sweeper.records import LaunchRecord, TrialRecord
@@ -14,32 +15,27 @@ MAX_PROMPTS = 40
 Throughputs = Callable[[LaunchRecord], Mapping[str, float]]
 
 
-def prompts(reading: Reading) -> list[str]:
+def prompts(reading: Reading) -> Section | None:
     """Paired with the baseline, prompt by prompt and kind by kind; the largest gain first."""
     rival = reading.rival
     if rival is None:
-        return []
+        return None
     pairs = _pairs(reading, rival, lambda launch: launch.prompt_throughputs)
     if not pairs:
-        return []
+        return None
     faster = sum(1 for theirs, ours in pairs.values() if ours > theirs)
     words = (
         f"Trial {rival.number} is faster on {faster} of {count(len(pairs), 'prompt')}. Means over all launches; "
         "each prompt is compared with itself."
     )
-    lines = ["## Prompt by prompt", "", words, "", *_paired_table("prompt", rival, pairs)]
-    if left := len(pairs) - MAX_PROMPTS:
-        lines += ["", f"{left} more prompts left out."] if left > 0 else []
+    blocks: list[Block] = [Paragraph(Markdown(words)), _paired_table("prompt", rival, pairs)]
+    if (left := len(pairs) - MAX_PROMPTS) > 0:
+        blocks.append(Paragraph(Markdown(f"{left} more prompts left out.")))
     kinds = _pairs(reading, rival, lambda launch: launch.class_throughputs)
-    if len(kinds) < 2:
-        return lines
-    return [
-        *lines,
-        "",
-        "By kind of prompt, all tokens of a kind over all its time:",
-        "",
-        *_paired_table("kind", rival, kinds),
-    ]
+    if len(kinds) > 1:
+        blocks.append(Paragraph(Markdown("By kind of prompt, all tokens of a kind over all its time:")))
+        blocks.append(_paired_table("kind", rival, kinds))
+    return Section("Prompt by prompt", blocks)
 
 
 def _pairs(reading: Reading, rival: TrialRecord, of: Throughputs) -> dict[str, tuple[float, float]]:
@@ -58,7 +54,7 @@ def _means(trial: TrialRecord, of: Throughputs) -> dict[str, float]:
     return {name: sum(values) / len(values) for name, values in found.items()}
 
 
-def _paired_table(title: str, rival: TrialRecord, pairs: Mapping[str, tuple[float, float]]) -> list[str]:
+def _paired_table(title: str, rival: TrialRecord, pairs: Mapping[str, tuple[float, float]]) -> Table:
     rows: list[list[Markdown]] = [
         [
             inline(name),
@@ -70,4 +66,5 @@ def _paired_table(title: str, rival: TrialRecord, pairs: Mapping[str, tuple[floa
     ]
     unit = METRICS["output_throughput"].unit
     columns = {title: "l", f"baseline ({unit})": "r", f"trial {rival.number} ({unit})": "r"}
-    return table({**columns, heading("speedup"): "r"}, rows)
+    caption = Markdown(f"Baseline and trial {rival.number} side by side, by {title}")
+    return Table(caption, {**columns, heading("speedup"): "r"}, rows)
