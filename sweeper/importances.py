@@ -17,8 +17,8 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-MIN_TRIALS = 4
-"""With fewer there is no best part of them."""
+MIN_TRIALS = 10
+"""With fewer there is no best tenth of them."""
 
 FEW_TRIALS = 100
 """Below this the shares mean little: the best tenth is fewer than ten trials."""

@@ -86,7 +86,7 @@ def acceptance(reading: Reading) -> list[Figure]:
         return []
     base = reading.by_number[0].mean(THROUGHPUT) if 0 in reading.by_number else None
     groups = _Groups(points)
-    x = axis(_heading("accept_length"), [1.0, *(p.accept_length for p in points)], (52, WIDTH - 14))
+    x = axis(_heading("accept_length"), [1.0, *(p.accept_length for p in points)], (52, WIDTH - 42))
     y = axis(
         _heading(THROUGHPUT), [*(p.throughput for p in points), *([base] if base else [])], (_HEIGHT - 40, 24)
     )
@@ -150,14 +150,24 @@ def _naming(reading: Reading) -> _Naming:
         return _Naming(roles.drafter, roles.num_steps)
     configs = [t.canonical.flags for t in reading.trials if not t.is_baseline and t.measured]
     words = dict.fromkeys(name for flags in configs for name, value in flags.items() if isinstance(value, str))
-    return _Naming(tuple(name for name in words if len({str(flags.get(name)) for flags in configs}) > 1), "")
+    shared = [name for name in words if all(name in flags for flags in configs)]
+    return _Naming(tuple(name for name in shared if len({flags[name] for flags in configs}) > 1), "")
 
 
 def _contours(points: Sequence[Point], x: Axis, y: Axis) -> list[tuple[Line, Label]]:
     """Lines on which a step takes equally long: throughput is accept_length over step time."""
     times = [point.step_ms for point in points]
     shown = [ms for ms in _STEP_TIMES_MS if 0.8 * min(times) <= ms <= 1.25 * max(times)]
-    return [_contour(ms, x, y) for ms in thinned(shown, _MAX_CONTOURS) if _crosses(ms, x, y)]
+    found: list[tuple[Line, Label]] = []
+    for ms in thinned(shown, _MAX_CONTOURS):
+        if _crosses(ms, x, y) and not any(_near(label, _contour(ms, x, y)[1]) for _, label in found):
+            found.append(_contour(ms, x, y))
+    return found
+
+
+def _near(one: Label, other: Label) -> bool:
+    """Whether two labels would touch."""
+    return abs(one.x - other.x) < 42 and abs(one.y - other.y) < 14
 
 
 def _crosses(ms: float, x: Axis, y: Axis) -> bool:
@@ -170,8 +180,8 @@ def _contour(ms: float, x: Axis, y: Axis) -> tuple[Line, Label]:
     first, last = max(x.low, y.low * ms / 1000), min(x.high, y.high * ms / 1000)
     ends = [(x.at(accept), y.at(1000 * accept / ms)) for accept in (first, last)]
     at_top = last < x.high
-    place = (ends[1][0], ends[1][1] - 4) if at_top else (ends[1][0] - 2, ends[1][1] - 5)
-    return Line(ends, "contour"), Label(*place, f"{ms:g} ms", "middle" if at_top else "end", "contour")
+    place = (ends[1][0], ends[1][1] - 4) if at_top else (ends[1][0] + 3, ends[1][1] + 4)
+    return Line(ends, "contour"), Label(*place, f"{ms:g} ms", "middle" if at_top else "start", "contour")
 
 
 def _words(best: Point, base: float | None, longest: Point) -> str:

@@ -133,7 +133,7 @@ def _words(reading: Reading, shown: Sequence[Interval]) -> str:
 
 def _in_order(reading: Reading, found: Sequence[Interval], base: float | None) -> Figure:
     """All of them from the best to the worst, without names."""
-    across = axis("rank", [1, len(found)], (52, WIDTH - 10))
+    across = axis("rank", [1, len(found)], (52, WIDTH - 10), whole=True)
     up = axis(heading(reading.objective), [v for each in found for v in (each.low, each.high)], (_HEIGHT - 40, 22))
     ranked = thinned(list(enumerate(found, start=1)), MAX_DOTS)
     lines = [

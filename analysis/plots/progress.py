@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from analysis.blocks import Figure
 from analysis.markup import Markdown, duration, heading, number
-from analysis.plots.chart import MAX_DOTS, WIDTH, Chart, Dot, Line, symbol
+from analysis.plots.chart import MANY_DOTS, MAX_DOTS, WIDTH, Chart, Dot, Line, symbol
 from analysis.plots.scales import Axis, axis, thinned, time_unit
 from analysis.reading import Reading
 from sweeper.metrics import METRICS
@@ -50,7 +50,7 @@ def progress(reading: Reading) -> list[Figure]:
         return []
     words = _words(reading, events)
     unit, length = time_unit(events[-1].ended_s)
-    places = axis("launch", [1, len(events)], (52, WIDTH - 12))
+    places = axis("launch", [1, len(events)], (52, WIDTH - 12), whole=True)
     times = axis(unit, [0.0, events[-1].ended_s / length], (52, WIDTH - 12))
     clock = f"The best of the night was reached after {_reached(events)}."
     return [
@@ -99,9 +99,15 @@ def _drawn(reading: Reading, events: Sequence[Event], view: _View) -> Figure:
         lines.append(Line([(x.start, up.at(base)), (x.end, up.at(base))], "base dashed"))
     if steps := _steps([(across(e), up.at(e.best)) for e in events if e.best is not None]):
         lines.append(Line([*steps, (across(events[-1]), steps[-1][1])], "best"))
+    size = 2.2 if len(events) > MANY_DOTS else 3.2
     dots = [
         Dot(
-            across(e), up.start - 4 if e.value is None else up.at(e.value), e.kind, e.shape, _hint(reading, e), 3.2
+            across(e),
+            up.start - 4 if e.value is None else up.at(e.value),
+            e.kind,
+            e.shape,
+            _hint(reading, e),
+            size,
         )
         for e in thinned(events, MAX_DOTS)
     ]

@@ -36,13 +36,19 @@ class Axis:
         return self.low <= value <= self.high
 
 
-def axis(label: str, values: Iterable[float], pixels: tuple[float, float], *, num_ticks: int = 5) -> Axis:
-    """An axis on which all `values` have room, with ticks at round numbers. No value at all: 0 to 1."""
+def axis(
+    label: str, values: Iterable[float], pixels: tuple[float, float], *, num_ticks: int = 5, whole: bool = False
+) -> Axis:
+    """An axis on which all `values` have room, with ticks at round numbers. No value at all: 0 to 1.
+
+    `whole`: only whole numbers are written, where values are counted.
+    """
     known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 0.5
     low, high = low - margin if low > margin or low < 0 else 0.0, high + margin
     step = _step((high - low) / num_ticks)
+    step = max(1.0, round(step)) if whole else step
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     digits += 1 if round(step, digits) != round(step, digits + 1) else 0
     first = math.ceil(low / step - 1e-9)

@@ -59,10 +59,7 @@ def _over_time(reading: Reading) -> list[Block]:
     columns = {"launch": "r", "why": "l", "started (UTC)": "l", heading(metric): "r", "against the mean (%)": "r"}
     rows = [_launch_row(launch, metric, mean) for launch in launches]
     caption = Markdown("The baseline's launches in the order of their start")
-    blocks: list[Block] = [
-        Paragraph(Markdown("The baseline over the night:")),
-        Table(caption, columns, _thinned(rows)),
-    ]
+    blocks: list[Block] = [Table(caption, columns, _thinned(rows), folded=True)]
     if (left := len(rows) - MAX_LAUNCHES) > 0:
         blocks.append(Paragraph(Markdown(f"{count(left, 'launch')} in between left out.")))
     return blocks

@@ -1,0 +1,63 @@
+"""The system's Chromium, and pages of studies of every size."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from analysis.blocks import Document
+from analysis.comparing.document import comparison
+from analysis.page.html import html
+from analysis.reading import Reading, reading_of
+from analysis.report import document
+from tests.analysis.builders import simplicity, won_night
+from tests.analysis.eventful import eventful_night
+from tests.analysis.large import large_night, stored
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+def night(num_trials: int, name: str = "night") -> Reading:
+    return reading_of(stored(large_night(num_trials), name), simplicity)
+
+
+DOCUMENTS: dict[str, Callable[[], Document]] = {
+    "nothing": lambda: document(reading_of(stored([]), simplicity)),
+    "won": lambda: document(reading_of(stored(won_night()), simplicity)),
+    "eventful": lambda: document(reading_of(stored(eventful_night()), simplicity)),
+    "trials-5": lambda: document(night(5)),
+    "trials-40": lambda: document(night(40)),
+    "trials-1000": lambda: document(night(1000)),
+    "comparison": lambda: comparison([night(40, "before"), night(60, "after")]),
+}
+"""By the name under which screenshots are kept."""
+
+
+@cache
+def page_of(name: str) -> str:
+    return html(DOCUMENTS[name]())
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every page."""
+    folder = tmp_path_factory.mktemp("pages")
+    for name in DOCUMENTS:
+        (folder / f"{name}.html").write_text(page_of(name), encoding="utf-8")
+    return folder
