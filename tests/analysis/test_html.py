@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from analysis.blocks import Bullets, Code, Document, Figure, Folded, Paragraph, Section, Table
+from analysis.blocks import Block, Bullets, Code, Document, Figure, Folded, Paragraph, Section, Table
 from analysis.markup import Markdown, inline
 from analysis.page.html import html, plain_text, rich
 from analysis.page.markdown import markdown
@@ -114,7 +114,13 @@ def test_figures_side_by_side_code_and_lists_are_written() -> None:
     figures = [Figure(Markdown(f"F{n}"), Markdown("w"), Markup("<svg></svg>")) for n in range(2)]
     folded = Folded(Markdown("2"), [Markdown("launch 0"), Markdown("launch 1")])
     table = Table(Markdown("Cap"), {"a": "r", "b": "l"}, [[Markdown("1"), folded]], anchors=["trial-1"], total=3)
-    blocks = [Paragraph(Markdown("p")), *figures, Code(["<x> \x1b[31m& y"]), Bullets([Markdown("i")]), table]
+    blocks: list[Block] = [
+        Paragraph(Markdown("p")),
+        *figures,
+        Code(["<x> \x1b[31m& y"]),
+        Bullets([Markdown("i")]),
+        table,
+    ]
     page = html(Document(Markdown("T"), Bullets([]), [Section("A title", blocks)]))
     assert page.count('<div class="figures">') == 1
     assert "&lt;x&gt; &amp; y" in page
