@@ -2,8 +2,8 @@
 
 `make bench` builds nights of 1,000 and 10,000 trials and times each step from their records: the verdict and what
 is read (`read`), the sections and their drawings (`build`), the page (`html`), the text (`markdown`). Reading the
-records from a storage is not in it: `--study DIR NAME` times both for a study that is there. Processor time of this
-process; the promise is 5 s and 5 MB for 1,000 trials, 30 s for 10,000.
+records from a storage is not in it: `--study DIR NAME` times both for a study that is there. Processor time of
+this process; the promise is 5 s and 5 MB for 1,000 trials, 30 s for 10,000.
 """
 
 from __future__ import annotations
