@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.plots.chart import CHARACTER, WIDTH, Bar, Chart, Label
+from analysis.plots.chart import WIDTH, Bar, Chart, Label, fitted, text_width
+from analysis.plots.forest import MAX_LABEL
 from analysis.plots.scales import axis
-from sweeper.text import plain
 
 _ROW = 22.0
-_MAX_LABEL = 34
 
 
 def bars(shares: Mapping[str, float], key: str, title: str, description: str) -> Chart:
     """`shares`: name to percent, drawn in their order."""
-    names = [plain(name, _MAX_LABEL) for name in shares]
-    left = min(0.54 * WIDTH, 12 + CHARACTER * max(map(len, names)))
+    names = [fitted(name, MAX_LABEL) for name in shares]
+    left = 12 + max(map(text_width, names))
     x = axis("%", [0.0, *shares.values()], (left, WIDTH - 12), num_ticks=4)
     drawn, labels = [], []
     for index, (name, share) in enumerate(zip(names, shares.values(), strict=True)):

@@ -9,15 +9,10 @@ from markupsafe import Markup
 
 from analysis.plots.scales import Axis
 from analysis.templating import rendered
+from sweeper.text import plain
 
 WIDTH = 460.0
 """Pixels. Drawings are made for a phone or half a page; the page scales them."""
-
-CHARACTER = 6.6
-"""Pixels that a character of a label takes, rather too many than too few."""
-
-BOLD = 7.6
-"""The same of a bold one."""
 
 SHAPES = ("circle", "square", "triangle", "diamond", "down", "plus")
 """Symbols that can be told apart without colours."""
@@ -104,10 +99,36 @@ class Chart:
         return rendered("chart.svg.j2", chart=self)
 
 
+def text_width(text: str, *, bold: bool = False) -> float:
+    """Pixels that a label takes at most, in any common sans-serif font."""
+    width = sum(_WIDTHS.get(character, 11.0 if character.isupper() else 7.5) for character in text)
+    return width * (1.12 if bold else 1.0)
+
+
+def fitted(text: str, pixels: float, *, bold: bool = False) -> str:
+    """`text` on one line, cut where it would be wider than `pixels`; an ellipsis shows that."""
+    shown = plain(text)
+    if text_width(shown, bold=bold) <= pixels:
+        return shown
+    while shown and text_width(shown + "…", bold=bold) > pixels:
+        shown = shown[:-1]
+    return shown.rstrip() + "…"
+
+
 def symbol(kind: str, shape: str = "circle") -> Markup:
     """A symbol by itself, for a legend. Shapes beside SHAPES: `line`, `dashed`, `bar`."""
     outline = Dot(8, 6, kind, shape, size=4.5).path if shape in _OUTLINES else ""
     return rendered("symbol.svg.j2", kind=kind, shape=shape, outline=outline)
+
+
+_WIDTHS = {
+    **dict.fromkeys("ijl.,:;|!'I()[] ", 4.6),
+    **dict.fromkeys('frt-/\\"1', 5.6),
+    **dict.fromkeys("ABEFJKLPRSTVXYZ_=", 8.4),
+    **dict.fromkeys("CDGHNOQU", 9.6),
+    **dict.fromkeys("mwMW%@…", 12.2),
+}
+"""Pixels at 12 px; DejaVu Sans, the widest of the fonts that the style sheet names, decides."""
 
 
 def _circle(x: float, y: float, r: float) -> str:

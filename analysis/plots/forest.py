@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.plots.chart import BOLD, CHARACTER, WIDTH, Chart, Dot, Label, Line
+from analysis.plots.chart import WIDTH, Chart, Dot, Label, Line, fitted, text_width
 from analysis.plots.scales import axis
-from sweeper.text import plain
 
 ROW = 18.0
-MAX_LABEL = 36
-"""Characters of a row's name; the hint over its dot has all of it."""
+MAX_LABEL = 0.52 * WIDTH
+"""Pixels for a row's name; the hint over its dot has all of it."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +38,13 @@ class Frame:
 
 def forest(rows: Sequence[Row], frame: Frame, reference: float | None = None) -> Chart:
     """The rows from top to bottom. `reference` is drawn as a dashed line."""
-    names = [plain(row.name, MAX_LABEL) for row in rows]
+    names = [fitted(row.name, MAX_LABEL, bold=row.kind == "base") for row in rows]
     widths = [
-        len(name) * (BOLD if row.kind == "base" else CHARACTER) for row, name in zip(rows, names, strict=True)
+        text_width(name, bold=row.kind == "base")
+        for row, name in zip(rows, names, strict=True)
+        if row.value is not None
     ]
-    left = min(
-        0.54 * WIDTH,
-        14 + max((w for w, row in zip(widths, rows, strict=True) if row.value is not None), default=0),
-    )
+    left = 12 + max(widths, default=0)
     values = [v for row in rows for v in (row.value, row.low, row.high) if v is not None]
     scale = axis(
         frame.label, values if reference is None else [*values, reference], (left, WIDTH - 12), num_ticks=4
@@ -61,7 +59,7 @@ def forest(rows: Sequence[Row], frame: Frame, reference: float | None = None) ->
     for index, (row, name) in enumerate(zip(rows, names, strict=True)):
         y = ROW * (index + 0.5) + 4
         if row.value is None:
-            labels.append(Label(2, y + 4, plain(row.name, int(WIDTH / CHARACTER)), kind="group"))
+            labels.append(Label(2, y + 4, fitted(row.name, WIDTH - 4, bold=True), kind="group"))
             continue
         labels.append(Label(left - 8, y + 4, name, "end", "base" if row.kind == "base" else ""))
         if row.low is not None and row.high is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from analysis.blocks import Figure
 from analysis.markup import Markdown, duration
-from analysis.plots.chart import CHARACTER, WIDTH, Bar, Chart, Label, symbol
+from analysis.plots.chart import WIDTH, Bar, Chart, Label, symbol, text_width
 from analysis.plots.scales import axis, time_unit
 from analysis.reading import Reading
 from sweeper.records import LaunchRecord, Purpose, duration_s
@@ -52,7 +52,7 @@ def spent(launches: Sequence[LaunchRecord], whole_s: float) -> dict[str, float]:
 def _drawn(rows: Mapping[str, Mapping[str, float]]) -> Figure:
     longest = max(sum(parts.values()) for parts in rows.values())
     unit, length = time_unit(longest)
-    x = axis(unit, [0.0, longest / length], (14 + CHARACTER * len(_WHOLE), WIDTH - 12))
+    x = axis(unit, [0.0, longest / length], (14 + text_width(_WHOLE), WIDTH - 12))
     bars, labels = [], []
     for index, (name, parts) in enumerate(rows.items()):
         y, start = _ROW * index + 8, 0.0

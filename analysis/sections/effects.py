@@ -119,7 +119,7 @@ def _table(found: Effects) -> Table:
         columns |= {"effect (%)": "r", "90 % interval (%)": "l"}
     extra = frozenset(range(MAX_ROWS, len(rows)))
     caption = Markdown("The values of each parameter: how often tried, and what each does against the commonest")
-    return Table(caption, columns, rows, extra=extra, noun="value", folded=found.left_pct is not None)
+    return Table(caption, columns, rows, extra=extra, noun="value", folded=True)
 
 
 def _effect_cells(each: Effect) -> list[Markdown]:

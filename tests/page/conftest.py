@@ -15,7 +15,9 @@ from analysis.comparing.document import comparison
 from analysis.page.html import html
 from analysis.reading import Reading, reading_of
 from analysis.report import document
-from tests.analysis.builders import simplicity, won_night
+from sweeper.records import TrialRecord
+from sweeper.spec import ServerConfig
+from tests.analysis.builders import measured, new_night, ngram, plain_config, simplicity, trial, won_night
 from tests.analysis.eventful import eventful_night
 from tests.analysis.large import large_night, stored
 
@@ -44,9 +46,24 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "trials-5": lambda: document(night(5)),
     "trials-40": lambda: document(night(40)),
     "trials-1000": lambda: document(night(1000)),
-    "comparison": lambda: comparison([night(40, "before"), night(60, "after")]),
+    "wide": lambda: document(reading_of(stored(wide_night()), simplicity)),
+    "comparison": lambda: comparison([night(40, "before the WHOLE HOST was reinstalled"), night(60, "after")]),
 }
 """By the name under which screenshots are kept."""
+
+
+def wide_night() -> list[TrialRecord]:
+    """Names as wide as they come, of flags, values and variables."""
+    host = new_night()
+    configs = [plain_config()]
+    for number in range(1, 12):
+        flags = {
+            **ngram(3, number).flags,
+            "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW": f"{'MW' * 40}{number % 3}",
+        }
+        env = {f"NCCL_{'MIN_NCHANNELS_' * 3}{n}": f"{number % (n + 2)}" * 9 for n in range(3)}
+        configs.append(ServerConfig(flags=flags, env=env))
+    return [trial(n, config, [measured(host, 40.0 + n)]) for n, config in enumerate(configs)]
 
 
 @cache

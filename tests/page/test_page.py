@@ -24,6 +24,8 @@ SEEN: list[tuple[str, int, Scheme]] = [
         for scheme in ("light", "dark")
     ),
     ("nothing", 375, "light"),
+    ("wide", 375, "light"),
+    ("wide", 1280, "light"),
     ("won", 375, "dark"),
     ("trials-1000", 375, "dark"),
     ("trials-1000", 1280, "light"),
