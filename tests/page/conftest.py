@@ -72,9 +72,13 @@ def page_of(name: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every page."""
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives a page's file, made when it is first asked for."""
     folder = tmp_path_factory.mktemp("pages")
-    for name in DOCUMENTS:
-        (folder / f"{name}.html").write_text(page_of(name), encoding="utf-8")
-    return folder
+
+    def file_of(name: str) -> Path:
+        file = folder / f"{name}.html"
+        file.write_text(page_of(name), encoding="utf-8")
+        return file
+
+    return file_of

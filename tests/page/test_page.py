@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -16,28 +17,33 @@ from tests.page.conftest import SCREENSHOTS
 pytestmark = pytest.mark.host
 
 Scheme = Literal["light", "dark"]
-SEEN: list[tuple[str, int, Scheme]] = [
-    *(
-        (name, width, scheme)
-        for name in ("eventful", "trials-5", "trials-40", "comparison")
-        for width in (375, 1280)
-        for scheme in ("light", "dark")
-    ),
+Pages = Callable[[str], Path]
+FIRST = (
+    ("eventful", 375, "light"),
+    ("trials-40", 375, "dark"),
+    ("trials-40", 1280, "light"),
+    ("comparison", 1280, "dark"),
     ("nothing", 375, "light"),
     ("wide", 375, "light"),
-    ("wide", 1280, "light"),
-    ("won", 375, "dark"),
-    ("trials-1000", 375, "dark"),
-    ("trials-1000", 1280, "light"),
+)
+NAMES = ("eventful", "trials-5", "trials-40", "trials-1000", "comparison")
+SEEN = [
+    *FIRST,
+    *(
+        pytest.param(*view, marks=pytest.mark.slow)
+        for view in product(NAMES, (375, 1280), ("light", "dark"))
+        if view not in FIRST
+    ),
 ]
-"""What people look at: a page, a width, a theme."""
+"""What people look at: a page, a width, a theme. The first ones are looked at with every change."""
 
-CHECKED: list[tuple[str, Scheme]] = [
+CHECKED = [
     ("nothing", "light"),
     ("eventful", "light"),
-    ("eventful", "dark"),
     ("trials-40", "dark"),
-    ("comparison", "light"),
+    pytest.param("eventful", "dark", marks=pytest.mark.slow),
+    pytest.param("comparison", "light", marks=pytest.mark.slow),
+    pytest.param("comparison", "dark", marks=pytest.mark.slow),
 ]
 MAX_HEIGHT = 6000
 
@@ -75,9 +81,9 @@ def opened(browser: Browser, file: Path, width: int, scheme: Scheme) -> Iterator
 
 @pytest.mark.parametrize(("name", "width", "scheme"), SEEN)
 def test_it_loads_nothing_fits_the_screen_and_no_label_is_lost(
-    browser: Browser, pages: Path, name: str, width: int, scheme: Scheme
+    browser: Browser, pages: Pages, name: str, width: int, scheme: Scheme
 ) -> None:
-    with opened(browser, pages / f"{name}.html", width, scheme) as (page, told):
+    with opened(browser, pages(name), width, scheme) as (page, told):
         assert told == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(_MISPLACED) == []
@@ -91,15 +97,15 @@ def test_it_loads_nothing_fits_the_screen_and_no_label_is_lost(
 
 
 @pytest.mark.parametrize(("name", "scheme"), CHECKED)
-def test_axe_finds_nothing(browser: Browser, pages: Path, name: str, scheme: Scheme) -> None:
-    with opened(browser, pages / f"{name}.html", 1280, scheme) as (page, _):
+def test_axe_finds_nothing(browser: Browser, pages: Pages, name: str, scheme: Scheme) -> None:
+    with opened(browser, pages(name), 1280, scheme) as (page, _):
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         violations = Axe().run(page).response["violations"]
         assert [(one["id"], one["impact"], one["nodes"][0]["html"][:200]) for one in violations] == []
 
 
-def test_tables_that_scroll_can_be_reached_by_the_keyboard(browser: Browser, pages: Path) -> None:
-    with opened(browser, pages / "trials-40.html", 375, "light") as (page, _):
+def test_tables_that_scroll_can_be_reached_by_the_keyboard(browser: Browser, pages: Pages) -> None:
+    with opened(browser, pages("trials-40"), 375, "light") as (page, _):
         unreachable = page.evaluate(
             "[...document.querySelectorAll('.scroll, pre')].filter(area => area.scrollWidth > area.clientWidth"
             " && area.tabIndex !== 0).length"
@@ -107,8 +113,8 @@ def test_tables_that_scroll_can_be_reached_by_the_keyboard(browser: Browser, pag
         assert unreachable == 0
 
 
-def test_a_value_opens_to_the_launches_behind_it(browser: Browser, pages: Path) -> None:
-    with opened(browser, pages / "trials-40.html", 1280, "light") as (page, _):
+def test_a_value_opens_to_the_launches_behind_it(browser: Browser, pages: Pages) -> None:
+    with opened(browser, pages("trials-40"), 1280, "light") as (page, _):
         row = page.locator("#trial-0")
         assert not row.get_by_text("launch 0 (baseline)").is_visible()
         row.locator("summary").click()
@@ -116,8 +122,8 @@ def test_a_value_opens_to_the_launches_behind_it(browser: Browser, pages: Path) 
         assert row.get_by_text("passes").first.is_visible()
 
 
-def test_on_paper_nothing_is_folded_away(browser: Browser, pages: Path) -> None:
-    with opened(browser, pages / "eventful.html", 1280, "dark") as (page, _):
+def test_on_paper_nothing_is_folded_away(browser: Browser, pages: Pages) -> None:
+    with opened(browser, pages("eventful"), 1280, "dark") as (page, _):
         asked = page.locator("#raw-data").get_by_text("Every measured request")
         assert not asked.is_visible()
         page.emulate_media(media="print")
