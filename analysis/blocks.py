@@ -26,9 +26,10 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph of running text."""
+    """A paragraph of running text; one that calls for care is set apart."""
 
     text: Markdown
+    tone: Tone = Tone.NEUTRAL
 
 
 @dataclass(frozen=True)

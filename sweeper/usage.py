@@ -123,7 +123,7 @@ def _report_options(sub: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="compare with this study of the same storage, or DIR:NAME with one in that folder; may be repeated",
+        help="compare with this study of the same storage; DIR:NAME or URL:NAME: of another one; may be repeated",
     )
 
 

@@ -30,7 +30,7 @@ def comparison(readings: Sequence[Reading]) -> Document:
         outcome(sides),
         what_differs(sides),
         side_by_side(sides),
-        *(same_configurations(first, side) for side in later),
+        *(same_configurations(first, side, f"matched-{place}") for place, side in enumerate(later)),
     ]
     sections = [section for section in found if section is not None]
     meaning = definitions(sections)

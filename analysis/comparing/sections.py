@@ -167,15 +167,15 @@ def _side_mark(side: Side, trial: TrialRecord, value: float) -> Row:
     return Row(name, value, value / width, value * width, kind, shape, f"{name}, {row.format(value)} {row.unit}")
 
 
-def same_configurations(first: Side, later: Side) -> Section | None:
-    """What both have measured, one by one."""
+def same_configurations(first: Side, later: Side, key: str) -> Section | None:
+    """What both have measured, one by one. `key` names the drawing."""
     pairs = matched(first, later)
     title = f"The same configurations in {plain(first.label)} and {plain(later.label)}"
     if not pairs:
         return None
     blocks: list[Block] = [Paragraph(_matched_words(first, later, pairs))]
     shown = pairs if len(pairs) <= MAX_MATCHED else [*pairs[: MAX_MATCHED // 2], *pairs[-MAX_MATCHED // 2 :]]
-    blocks += [_matched_figure(first, later, shown), _matched_table(first, later, shown, len(pairs))]
+    blocks += [_matched_figure((first, later), shown, key), _matched_table(first, later, shown, len(pairs))]
     return Section(title, blocks)
 
 
@@ -201,7 +201,8 @@ def _values(values: frozenset[object]) -> str:
     return ", ".join(sorted(str(inline(value)) for value in values))
 
 
-def _matched_figure(first: Side, later: Side, pairs: Sequence[Matched]) -> Figure:
+def _matched_figure(sides: tuple[Side, Side], pairs: Sequence[Matched], key: str) -> Figure:
+    first, later = sides
     names = without_common_words([trial_name(p.earlier, first.reading.base) or "" for p in pairs])
     rows = [
         Row(name, p.change.ratio, p.change.low, p.change.high, *_mark(p.change), f"{name}: {_span(p.change)}")
@@ -209,7 +210,6 @@ def _matched_figure(first: Side, later: Side, pairs: Sequence[Matched]) -> Figur
     ]
     title = f"{plain(later.label, 60)} over {plain(first.label, 60)}"
     words = "The dashed line is equality; whiskers are 90 % intervals, each for itself."
-    key = f"matched-{plain(later.label, 40).replace(' ', '-')}"
     chart = forest(rows, Frame(key, title, words, "ratio"), 1.0)
     legend = [(symbol("k2", "triangle"), "faster"), (symbol("k1", "down"), "slower"), (symbol("muted"), "as fast")]
     return Figure(inline(title), Markdown(words), chart.svg, legend)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
@@ -28,7 +29,7 @@ def html(document: Document) -> str:
         rendered(
             "page.html.j2",
             document=document,
-            sections=[_View(section) for section in document.sections],
+            sections=_views(document),
             style=source("style.css"),
             rich=rich,
             plain=plain_text,
@@ -38,6 +39,16 @@ def html(document: Document) -> str:
             is_noted=lambda item: isinstance(item, Noted),
         )
     )
+
+
+def _views(document: Document) -> list[_View]:
+    seen: Counter[str] = Counter()
+    views = []
+    for section in document.sections:
+        seen[section.anchor] += 1
+        times = seen[section.anchor]
+        views.append(_View(section, f"{section.anchor}-{times}" if times > 1 else section.anchor))
+    return views
 
 
 def rich(text: str) -> Markup:
@@ -70,14 +81,10 @@ def _text(text: str) -> Markup:
 
 @dataclass(frozen=True)
 class _View:
-    """A section as the template goes through it."""
+    """A section as the template goes through it. `anchor`: its name in links, which no other one has."""
 
     section: Section
-
-    @property
-    def anchor(self) -> str:
-        """Its name in links."""
-        return self.section.anchor
+    anchor: str
 
     @property
     def groups(self) -> list[tuple[bool, list[Block]]]:

@@ -97,9 +97,9 @@ def verdict(reading: Reading) -> Section:
     for name, values in reading.differing.items():
         shown = ", ".join(inline(value) for value in values)
         words = f"**Careful: launches differ in {inline(name)}:** {shown}. Such numbers do not compare."
-        blocks.append(Paragraph(Markdown(words)))
+        blocks.append(Paragraph(Markdown(words), Tone.CAREFUL))
     if reading.aside:
-        blocks.append(Paragraph(_put_aside(reading)))
+        blocks.append(Paragraph(_put_aside(reading), Tone.CAREFUL))
     if reading.advised_launch is not None:
         blocks.append(Paragraph(Markdown(f"{link('How to run it', 'how-to-run-it')} has the command.")))
     if steps := next_steps(reading):

@@ -52,15 +52,22 @@ def _document(place: StudyPlace, others: list[str]) -> Document:
     first = _read(place.study.storage, place.study.name, place.study.dir, place.engine_name)
     if not others:
         return document(first)
-    readings = [first]
-    for text in others:
-        folder, colon, name = text.rpartition(":")
-        storage = f"sqlite:///{folder}/optuna.db" if colon else place.study.storage
-        try:
-            readings.append(_read(storage, name, folder if colon else place.study.dir, place.engine_name))
-        except ConfigError as error:
-            raise ConfigError([f"--with {text}: {line}" for line in error.mistakes]) from error
-    return comparison(readings)
+    return comparison([first, *(_other(place, text) for text in others)])
+
+
+def _other(place: StudyPlace, text: str) -> Reading:
+    """The study that `--with` names: of the same storage, of a folder's, or of another database's."""
+    where, colon, name = text.rpartition(":")
+    storage, folder = place.study.storage, place.study.dir
+    if "://" in where:
+        storage = where
+    elif colon:
+        storage, folder = f"sqlite:///{where}/optuna.db", where
+    try:
+        return _read(storage, name, folder, place.engine_name)
+    except ConfigError as error:
+        shown = f"...:{name}" if "://" in where else text  # an address may hold a password
+        raise ConfigError([f"--with {shown}: {line}" for line in error.mistakes]) from error
 
 
 def _read(storage: str, name: str, directory: str, engine_name: str) -> Reading:

@@ -110,6 +110,13 @@ def test_our_own_marks_become_elements() -> None:
     assert rich("a [b](http://x) <i>") == "a [b](http://x) &lt;i&gt;"
 
 
+def test_sections_of_one_title_have_names_of_their_own() -> None:
+    page = html(Document(Markdown("T"), Bullets([]), [Section("Same", []), Section("Same", [])]))
+    assert '<section id="same"' in page
+    assert '<section id="same-2"' in page
+    assert '<a href="#same-2">' in page
+
+
 def test_figures_side_by_side_code_and_lists_are_written() -> None:
     figures = [Figure(Markdown(f"F{n}"), Markdown("w"), Markup("<svg></svg>")) for n in range(2)]
     folded = Folded(Markdown("2"), [Markdown("launch 0"), Markdown("launch 1")])

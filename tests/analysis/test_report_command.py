@@ -68,6 +68,11 @@ def test_studies_are_compared_by_name_and_by_folder(folder: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
+        pytest.param(
+            "postgresql://me:secret@127.0.0.1:9/x:night",
+            "--with ...:night: study.storage: 'postgresql://***@127",
+            marks=pytest.mark.host,
+        ),
         ("nonesuch", "--with nonesuch: study.name: 'nonesuch'"),
         ("/nowhere:night", "--with /nowhere:night: study.storage"),
     ],
@@ -76,7 +81,9 @@ def test_a_study_that_is_not_there_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str], asked: str, told: str
 ) -> None:
     assert run("--with", asked) == ExitCode.USAGE
-    assert told in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert told in said
+    assert "secret" not in said
     assert not list((folder / "here").glob("*.html"))
 
 
