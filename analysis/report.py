@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from analysis.blocks import Document, Section
+from analysis.diagnosis import findings_of
 from analysis.page.html import html
 from analysis.page.markdown import markdown as as_markdown
 from analysis.reading import Reading, read
@@ -79,12 +80,14 @@ def document(reading: Reading, findings: Sequence[Finding] = ()) -> Document:
 
 def markdown(store: StudyStore, simplicity: Simplicity) -> str:
     """The report as Markdown. Raises SpecsweepError when a stored record cannot be read."""
-    return as_markdown(document(read(store, simplicity)))
+    reading = read(store, simplicity)
+    return as_markdown(document(reading, findings_of(reading)))
 
 
 def page(store: StudyStore, simplicity: Simplicity) -> str:
     """The report as one file of HTML. Raises SpecsweepError when a stored record cannot be read."""
-    return html(document(read(store, simplicity)))
+    reading = read(store, simplicity)
+    return html(document(reading, findings_of(reading)))
 
 
 def write(text: str, path: Path) -> Path:

@@ -15,7 +15,7 @@ from analysis.markup import Markdown, number
 from analysis.plots.chart import MANY_DOTS, MAX_DOTS, SHAPES, WIDTH, Chart, Dot, Label, Line, symbol
 from analysis.plots.scales import Axis, axis, thinned
 from analysis.reading import Reading
-from sweeper.engines.registry import ENGINE_NAMES, engine_for
+from sweeper.engines.registry import roles_of
 from sweeper.metrics import METRICS
 from sweeper.records import TrialRecord, TrialState
 from sweeper.text import plain
@@ -144,8 +144,7 @@ class _Naming:
 
 def _naming(reading: Reading) -> _Naming:
     """By the engine's own roles; where it has none, drafters differ in their flags that are words."""
-    engine = reading.fingerprint.get("engine.name", "")
-    roles = engine_for(engine).speculation() if engine in ENGINE_NAMES else None
+    roles = roles_of(reading.fingerprint.get("engine.name", ""))
     if roles is not None:
         return _Naming(roles.drafter, roles.num_steps)
     configs = [t.canonical.flags for t in reading.trials if not t.is_baseline and t.measured]

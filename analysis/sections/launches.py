@@ -10,6 +10,7 @@ from analysis.frames import trial_name
 from analysis.markup import MISSING, Markdown, count, duration, inline
 from analysis.plots.night import night
 from analysis.reading import Reading
+from sweeper.fingerprint import IMPORTED
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, duration_s
 
 MAX_TRIALS = 30
@@ -32,7 +33,7 @@ _RESTART = ("start", "stop")
 
 def purposes(reading: Reading) -> Section | None:
     """How many launches were made for what, and which configurations had more than one."""
-    if not reading.launches:
+    if not reading.launches or IMPORTED in reading.fingerprint:
         return None
     made = {why: [n for n in reading.launches if n.purpose is why] for why in _WHY}
     rows = [
@@ -74,8 +75,8 @@ def _several_row(reading: Reading, trial: TrialRecord, whys: Sequence[Purpose]) 
 
 
 def costs(reading: Reading) -> Section | None:
-    """Where the time of all launches went."""
-    if not reading.launches:
+    """Where the time of all launches went; nobody knows it of imported ones."""
+    if not reading.launches or IMPORTED in reading.fingerprint:
         return None
     whole = sum(_length(launch) for launch in reading.launches)
     good = [launch for launch in reading.launches if launch.ok]

@@ -8,6 +8,7 @@ from analysis.markup import Markdown, duration, heading, inline, number
 from analysis.plots.acceptance import acceptance
 from analysis.plots.progress import events_of, progress
 from analysis.reading import Reading
+from sweeper.fingerprint import IMPORTED
 
 MAX_IMPROVEMENTS = 20
 
@@ -20,7 +21,7 @@ def drafts(reading: Reading) -> Section | None:
 
 def best_so_far(reading: Reading) -> Section | None:
     """How the night went, launch by launch and by the clock."""
-    figures = progress(reading)
+    figures = [] if IMPORTED in reading.fingerprint else progress(reading)
     return Section("The night", [*figures, *_improvements(reading)]) if figures else None
 
 

@@ -6,6 +6,7 @@ from analysis.blocks import Block, Bullets, Code, Paragraph, Section, Table
 from analysis.markup import Markdown, count, inline, shell_words
 from analysis.reading import Reading
 from sweeper.deciding.comparable import Aside
+from sweeper.fingerprint import IMPORTED
 
 MAX_ASIDE = 40
 
@@ -16,6 +17,9 @@ def provenance(reading: Reading) -> Section:
     kept: Block = Paragraph(Markdown("Nothing has been written down yet."))
     if facts:
         kept = Table(Markdown("What the study depends on"), {"setting": "l", "value": "l"}, facts)
+    known = [*_put_aside(reading), kept, *_recorded(reading)]
+    if IMPORTED in reading.fingerprint:
+        return Section("What the numbers depend on", [*known, *_learning(reading)], folded=not reading.aside)
     name = shell_words([f"study.name={reading.name}"], {})[0]
     again = [f"specsweep run {name}", f"specsweep run {name} budget.trials={2 * max(len(reading.recorded), 10)}"]
     words = (
@@ -23,8 +27,15 @@ def provenance(reading: Reading) -> Section:
         "sweep stopped; the second measures more configurations. Under another `study.name` all is measured anew. "
         "A run with other settings than the ones above is refused."
     )
-    blocks = [*_put_aside(reading), kept, *_recorded(reading), Paragraph(Markdown(words)), Code(again, "bash")]
+    blocks = [*known, Paragraph(Markdown(words)), Code(again, "bash")]
     return Section("What the numbers depend on", blocks, folded=not reading.aside)
+
+
+def _learning(reading: Reading) -> list[Block]:
+    """How a search learns from results that others measured."""
+    words = "These results were imported: no sweep goes on with them, but one can learn from them (on their host):"
+    start = shell_words([f"study.warm_start=[{reading.name}]"], {})[0]
+    return [Paragraph(Markdown(words)), Code([f"specsweep run study.name=next {start}"], "bash")]
 
 
 def _recorded(reading: Reading) -> list[Block]:

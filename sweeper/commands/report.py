@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sweeper import config
-from sweeper.engines.registry import engine_for
+from sweeper.engines.registry import simplicity_of
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.spec import StudyPlace
 from sweeper.storage import StudyStore
@@ -47,11 +47,12 @@ def report(arguments: argparse.Namespace) -> ExitCode:
 def _document(place: StudyPlace, others: list[str]) -> Document:
     """The report of the study at `place`, or its comparison with the others."""
     from analysis.comparing.document import comparison
+    from analysis.diagnosis import findings_of
     from analysis.report import document
 
     first = _read(place.study.storage, place.study.name, place.study.dir, place.engine_name)
     if not others:
-        return document(first)
+        return document(first, findings_of(first))
     return comparison([first, *(_other(place, text) for text in others)])
 
 
@@ -76,4 +77,4 @@ def _read(storage: str, name: str, directory: str, engine_name: str) -> Reading:
 
     store = StudyStore.open(storage, name, directory, create=False)
     stored = store.fact("fingerprint") or {}
-    return read(store, engine_for(stored.get("engine.name", engine_name)).simplicity)
+    return read(store, simplicity_of(stored.get("engine.name", engine_name)))

@@ -46,6 +46,7 @@ def test_the_verdict_comes_first() -> None:
         "Verdict",
         "Compared with the baseline",
         "Prompt by prompt",
+        "Why",
         "Ranking",
         "What the parameters do",
         "Drafts and step time",
