@@ -55,6 +55,7 @@ bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's ow
 	$(BIN)/python -m tests.bench.client_overhead
 	$(BIN)/python -m tests.bench.client_cost
 	$(BIN)/python -m tests.bench.restart_time
+	$(BIN)/python -m tests.bench.report
 	$(BIN)/python -m tests.bench.own_time $(ARGS)
 
 bench-search: $(READY)  ## how many restarts each sampler needs (hours; goes on where it was interrupted)

@@ -57,9 +57,15 @@ It takes the settings of the run: only those of the host are used, but all are c
 REPORT_HELP = """\
 Write a report from the study alone, also while the sweep runs. It needs no server.
 
-  specsweep report                                  the report of the default preset's study
+The report is one file of HTML, to be opened in any browser or sent by mail, and the same as Markdown: the verdict
+and what to do next, every configuration in order, what the parameters do, how the night was spent, what failed.
+
+  specsweep report                                  both, beside the default preset's study; prints their paths
   specsweep report study.name=narrow                of another study
-  specsweep report study.dir=/data/sweeps --output - print it instead of writing a file
+  specsweep report --output /tmp/night.html         only the page, there (or X.md)
+  specsweep report study.dir=/data/sweeps --output - print it as Markdown
+  specsweep report study.name=new --with old        compare two studies: a new drafter, another host, an update
+  specsweep report --with /data/gpu2:night          with a study in another folder; --with may be repeated
 """
 
 PREDICT_HELP = """\
@@ -151,7 +157,15 @@ def _stop_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _report_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--output", metavar="FILE", help="where to write it; - prints it")
+    sub.add_argument("--output", metavar="FILE", help="where to write it, X.html or X.md; - prints it as Markdown")
+    sub.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="compare with this study of the same storage; DIR:NAME or URL:NAME: of another one; may be repeated",
+    )
 
 
 def _import_options(sub: argparse.ArgumentParser) -> None:
