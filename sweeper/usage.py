@@ -68,6 +68,21 @@ The last lines say how good a drafter would have to be: the accept_len at which 
 baseline, and the best trial.
 """
 
+EXPORT_HELP = """\
+Write a measured configuration as what production runs: a launch script, a systemd unit, ... from the study alone.
+
+Without a choice it is what the verdict advises, which may be the baseline. Each file says in its head which trial
+it is, on which numbers that rests, and whether they are confirmed. What only measuring needs is left out. Address
+and port are variables with defaults; values of secret settings are never written, only asked for.
+
+  specsweep export                                  all formats of the advised configuration, in a folder
+  specsweep export study.name=night --format script --output -
+                                                    print the launch script
+  specsweep export best --format compose            the fastest one, confirmed or not
+  specsweep export trial=7 --format systemd --output /tmp/unit
+  specsweep export baseline --format engine         in the engine's own formats: SGLang's --config file, ...
+"""
+
 UI_HELP = """\
 Open MLflow's web page on the sweep's database: runs side by side, charts, logs of every server.
 
@@ -113,6 +128,13 @@ def _report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--output", metavar="FILE", help="where to write it; - prints it")
 
 
+def _export_options(sub: argparse.ArgumentParser) -> None:
+    formats = ("all", "script", "systemd", "compose", "kubernetes", "hydra", "engine")
+    sub.add_argument("--format", choices=formats, default="all", help="what to write (default: %(default)s)")
+    words = "folder to write to (default: NAME-export in study.dir); - prints a single file"
+    sub.add_argument("--output", metavar="DIR", help=words)
+
+
 def _ui_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     sub.add_argument("--port", type=int, default=5000, help="port to listen on (default: %(default)s)")
@@ -122,5 +144,6 @@ USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
     "report": Usage(REPORT_HELP, _report_options),
     "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),
+    "export": Usage(EXPORT_HELP, _export_options, also_asked="; which one: trial=N, best or baseline"),
     "ui": Usage(UI_HELP, _ui_options),
 }
