@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sweeper.exporting.comments import comments
 from sweeper.exporting.handover import Handover, Setting, Word
@@ -23,7 +23,7 @@ def _script(handover: Handover, rank: int) -> str:
     names = " and ".join(setting.name for setting in settings)
     usage = f"Set {names} to listen elsewhere than at 127.0.0.1:{settings[1].default}."
     lines = [f": {shell_word(secret)}" for secret in handover.secrets]
-    unset = textwrap.wrap(" ".join(f"-u {name}" for name in handover.serving.unset_env), _WIDTH)
+    unset = _lines(handover.serving.unset_env)
     env = [f"{name}={shell_word(word)}" for name, word in handover.env.items() if not isinstance(word, Setting)]
     if handover.gpus:
         gpus = ",".join(map(str, handover.gpus))
@@ -36,6 +36,13 @@ def _script(handover: Handover, rank: int) -> str:
 
 def _arguments(handover: Handover, rank: int) -> list[str]:
     return [_shown(group) for group in handover.arguments(handover.host_setting, handover.port_setting, rank)]
+
+
+def _lines(names: Sequence[str]) -> list[str]:
+    """`-u NAME` for each name, several on a line."""
+    words = " ".join(f"-u\N{NO-BREAK SPACE}{name}" for name in names)
+    wrapped = textwrap.wrap(words, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
 
 
 def _shown(words: Iterable[Word]) -> str:
