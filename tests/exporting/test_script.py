@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,6 +115,7 @@ def test_the_gpus_of_the_measurement_are_used_unless_others_are_named() -> None:
     assert ran(script(made), env={"CUDA_VISIBLE_DEVICES": "0,1"})[1]["CUDA_VISIBLE_DEVICES"] == "0,1"
 
 
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="apt-get install shellcheck")
 def test_the_linters_of_shells_find_nothing(tmp_path: Path) -> None:
     config = ServerConfig(
         flags={"a": "it's $HOME", "api_key": "k", "graphs": True, "off": False},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sweeper.forecasts import Forecast
@@ -16,7 +18,7 @@ RATE = "output_throughput"
 BASELINE = trial(0, config({}))
 
 
-def did(rate: float, number: int = 1, **changes: object) -> TrialRecord:
+def did(rate: float, number: int = 1, **changes: Any) -> TrialRecord:
     settings = spec_config(number)
     return trial(number, settings, launches=(launch(number, settings, metrics={RATE: rate}),), **changes)
 
