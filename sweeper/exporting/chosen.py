@@ -112,6 +112,10 @@ def handover_of(choice: Choice) -> Handover:
         host=launch.host,
     )
     require_writable(handover)
+    if any(secrets.hide(word) != word for word in (*serving.command, *serving.model)):
+        raise ConfigError(
+            ["engine.command: a secret stands in it or in model.path; give it to the server otherwise"]
+        )
     return handover
 
 

@@ -92,9 +92,10 @@ def _differs(base: FlagValue | None, value: FlagValue) -> bool:
 def _require_holdable(handover: Handover) -> None:
     configs = (handover.config, handover.base)
     values = [pair for config in configs for pair in (*config.flags.items(), *config.env.items())]
+    hidden = [secret.holds for secret in handover.secrets]
+    secret = dict.fromkeys([*hidden, *(name for name, _ in values if is_secret_name(name))])
     mistakes = [
-        f"--format: hydra: {name} is secret, and a preset holds values; give it with the sweep"
-        for name in dict.fromkeys(name for name, _ in values if is_secret_name(name))
+        f"--format: hydra: {name} is secret, and a preset holds values; give it with the sweep" for name in secret
     ]
     texts = [*values, *(("engine.command", word) for word in handover.serving.command)]
     mistakes += [

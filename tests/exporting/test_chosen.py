@@ -17,7 +17,7 @@ from sweeper.storage import StudyStore
 from tests.analysis import builders as made
 from tests.analysis.builders import FINGERPRINT
 from tests.analysis.studies import confirmed
-from tests.exporting.made import FACTS, kept, study
+from tests.exporting.made import FACTS, kept, launched, study
 
 pytestmark = pytest.mark.study
 
@@ -115,6 +115,15 @@ def test_no_secret_of_the_study_is_in_any_file(tmp_path: Path) -> None:
     assert "s3cret" not in "".join(found.files.values())
     assert any("hydra: api_key is secret" in line for line in found.left_out)
     assert "Not in this file, since it is secret: api_key" in found.files["llama-server.ini"]
+
+
+def test_a_secret_in_the_program_itself_is_refused(tmp_path: Path) -> None:
+    night = made.new_night()
+    trials = [made.trial(0, made.plain_config().with_flags({"api_key": "s3cret!"}), [made.measured(night, 41.8)])]
+    store = made.fill(made.in_memory(tmp_path), launched(trials, command=("llama-server", "-s3cret!")))
+    kept().keep(store)
+    with pytest.raises(ConfigError, match="a secret stands in it"):
+        handover_of(choose(store, "baseline"))
 
 
 def test_text_that_no_file_can_carry_is_refused(tmp_path: Path) -> None:
