@@ -110,6 +110,21 @@ algorithm, drafter, num_steps, topk, draft_tokens, cuda_graphs, baseline, repeat
 concurrency, request_rate, workload, model, engine_version, host, date, ... (docs/import.md).
 """
 
+EXPORT_HELP = """\
+Write a measured configuration as what production runs: a launch script, a systemd unit, ... from the study alone.
+
+Without a choice it is what the verdict advises, which may be the baseline. Each file says in its head which trial
+it is, on which numbers that rests, and whether they are confirmed. What only measuring needs is left out. Address
+and port are variables with defaults; values of secret settings are never written, only asked for.
+
+  specsweep export                                  all formats of the advised configuration, in a folder
+  specsweep export study.name=night --format script --output -
+                                                    print the launch script
+  specsweep export best --format compose            the fastest one, confirmed or not
+  specsweep export trial=7 --format systemd --output /tmp/unit
+  specsweep export baseline --format engine         in the engine's own formats: SGLang's --config file, ...
+"""
+
 UI_HELP = """\
 Open MLflow's web page on the sweep's database: runs side by side, charts, logs of every server.
 
@@ -185,6 +200,13 @@ def _import_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--baseline", default="", metavar="COLUMN=VALUE", help="marks rows without speculation")
 
 
+def _export_options(sub: argparse.ArgumentParser) -> None:
+    formats = ("all", "script", "systemd", "compose", "kubernetes", "hydra", "engine")
+    sub.add_argument("--format", choices=formats, default="all", help="what to write (default: %(default)s)")
+    words = "folder to write to (default: NAME-export in study.dir); - prints a single file"
+    sub.add_argument("--output", metavar="DIR", help=words)
+
+
 def _ui_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     sub.add_argument("--port", type=int, default=5000, help="port to listen on (default: %(default)s)")
@@ -196,5 +218,6 @@ USAGES: Mapping[str, Usage] = {
     "report": Usage(REPORT_HELP, _report_options),
     "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),
     "import": Usage(IMPORT_HELP, _import_options, also_asked="; files to import"),
+    "export": Usage(EXPORT_HELP, _export_options, also_asked="; which one: trial=N, best or baseline"),
     "ui": Usage(UI_HELP, _ui_options),
 }

@@ -31,6 +31,7 @@ class Memory:
     """What this process knows of MLflow's side.
 
     `shown`, `refused`: trial number to the digest of what its run shows, of what MLflow would not take.
+    `baseline_run`: the id of the baseline's run, empty when there is none yet.
     `sent`: files that arrived (run, digest, name), so that a slow connection gets on instead of starting again.
     """
 
@@ -41,6 +42,7 @@ class Memory:
     refused: dict[int, str] = field(default_factory=dict)
     num_written: int = 0
     sent: set[tuple[str, str, str]] = field(default_factory=set)
+    baseline_run: str = ""
 
     def stale(self, views: Sequence[RunView]) -> list[RunView]:
         """The trials whose run is missing or differs; one that a user deleted is neither."""
@@ -88,6 +90,7 @@ class Writer:
         for run in self._search():
             runs.setdefault(run.data.tags.get(TAG_TRIAL, ""), []).append(run)
         shown = {trial: self._shown(found) for trial, found in runs.items() if trial.isdecimal()}
+        self.memory.baseline_run = next((run.info.run_id for run in runs.get("0", ()) if _is_active(run)), "")
         self.memory.shown = {int(trial): what for trial, what in shown.items() if what}
         self.memory.is_loaded = True
 
@@ -142,6 +145,8 @@ class Writer:
         elif run.info.lifecycle_stage != "active":
             return DELETED
         run_id = given(run.info.run_id)
+        if view.trial.is_baseline:
+            self.memory.baseline_run = run_id
         for name in FAILURE_TAGS if TAG_FAILURE in run.data.tags else ():
             if name in run.data.tags and name not in view.tags:
                 self.calls.client().delete_tag(run_id, name)
@@ -208,6 +213,10 @@ class Writer:
     def _files_are_gone(self, run: Run) -> bool:
         """Whether somebody deleted the folder of a run's files; every complete run has some."""
         return is_missing_below(self.artifact_root, run.info.artifact_uri)
+
+
+def _is_active(run: Run) -> bool:
+    return bool(run.info.lifecycle_stage == "active")
 
 
 def _is_usable(run: Run, view: RunView) -> bool:

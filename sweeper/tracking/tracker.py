@@ -121,7 +121,8 @@ class Tracker:
             writer = Writer(calls, memory, study, place.artifact_root)
             writer.load()
             self._error = writer.write(views)
-            writer.write_page(page_tags(study.objective, study.facts, study.verdict_text(), views))
+            known = (study.objective, study.facts, study.verdict_text())
+            writer.write_page(page_tags(*known, views, memory.baseline_run))
         except OutOfTime:
             pass
         except errors as error:
