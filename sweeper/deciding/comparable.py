@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sweeper.deciding.launches import with_launches
 from sweeper.records import LaunchRecord, TrialRecord
 
 _HARMLESS = frozenset({"specsweep_version", "workload", "model_revision"})
@@ -41,7 +42,7 @@ def comparable(trials: Sequence[TrialRecord]) -> tuple[tuple[TrialRecord, ...], 
     for trial in trials:
         launches = tuple(n for n in trial.launches if (n.trial_number, n.launch_number) not in left_out)
         if not trial.measured or any(launch.ok for launch in launches):
-            kept.append(trial.model_copy(update={"launches": launches}))
+            kept.append(with_launches(trial, launches))
     return tuple(kept), aside
 
 
@@ -50,6 +51,8 @@ def differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, t
 
     `ours` and `theirs`: their provenance.
     """
+    if ours is theirs:
+        return {}
     return {
         name: (value, theirs[name])
         for name, value in ours.items()

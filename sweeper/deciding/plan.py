@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
 from sweeper.deciding.fresh import attempts, repeated
-from sweeper.deciding.launches import lost_to_host
+from sweeper.deciding.launches import lost_to_host, with_launches
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
@@ -100,16 +100,17 @@ def _has_changed(trials: Sequence[TrialRecord]) -> bool:
 
 def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: BudgetSpec, objective: str) -> list[int]:
     """Trial numbers still to be confirmed. Finalists may be chosen by launches that are not compared any more."""
-    nothing = {trial.number: trial.model_copy(update={"launches": ()}) for trial in trials}
     compared = comparable(trials)[0]
-    seen = nothing | {trial.number: trial for trial in compared}
+    seen = {trial.number: trial for trial in compared}
     everything = {trial.number: trial for trial in trials}
     whole = [everything[number] for number in chosen.finalists]
     if any(len(attempts(t, whole)) >= MAX_ROUNDS_AGAIN * budget.confirm_launches for t in (trials[0], *whole)):
         return []
-    rivals = [seen[number] for number in chosen.finalists]
+    baseline, *rivals = [
+        seen.get(number, with_launches(everything[number], ())) for number in (0, *chosen.finalists)
+    ]
     others = repeated(compared, objective)
-    return confirmations(seen[0], rivals, budget.confirm_launches, objective, others)
+    return confirmations(baseline, rivals, budget.confirm_launches, objective, others)
 
 
 def _every_recheck(budget: BudgetSpec) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sweeper.deciding.drift import drift_of
-from sweeper.deciding.launches import lost_to_host, usable
+from sweeper.deciding.launches import lost_to_host, usable, with_launches
 from sweeper.deciding.lossless import Admits
 from sweeper.deciding.noise import corrected, expected_launch_noise
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
@@ -117,9 +117,8 @@ def _rechecks(trial: TrialRecord) -> list[LaunchRecord]:
 
 
 def _without_confirmations(trial: TrialRecord) -> TrialRecord:
-    launches = tuple(launch for launch in trial.launches if launch.purpose is not Purpose.CONFIRM)
-    return trial.model_copy(update={"launches": launches})
+    return with_launches(trial, [launch for launch in trial.launches if launch.purpose is not Purpose.CONFIRM])
 
 
 def _until(trial: TrialRecord, moment: datetime.datetime) -> TrialRecord:
-    return trial.model_copy(update={"launches": tuple(x for x in trial.launches if x.started_at <= moment)})
+    return with_launches(trial, [launch for launch in trial.launches if launch.started_at <= moment])
