@@ -12,8 +12,9 @@ from sweeper.lean_storage import LeanStorage
 from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
 
 _NEWEST = 8
-"""So many of the newest are read each time: a launch is saved again with the time that its stop took. Of the others
-those whose size changed."""
+"""So many of the newest are read each time: a launch is saved again with the time that its stop took.
+
+Of the others those whose size has changed."""
 
 
 def lean_backend(study: optuna.Study) -> LeanStorage | None:

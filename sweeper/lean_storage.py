@@ -1,8 +1,8 @@
 """Optuna's database storage, for studies of many trials whose attributes are large.
 
-Optuna reads a trial as some hundred objects and keeps all of its JSON as Python values. With 10,000 launch records of
-16 KB that is a minute and 2 GiB. Here rows are read as rows, a launch record is parsed once, and a finished trial
-keeps of it what samplers read.
+Optuna reads a trial as some hundred objects and keeps all of its JSON as Python values. With 10,000 launch records
+of 16 KB that is a minute and 2 GiB. Here rows are read as rows, a launch record is parsed once, and a trial keeps
+of it what samplers read.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class LeanStorage(RDBStorage):
         for start in range(0, len(names), _CHUNK):
             chosen = c.key.in_(names[start : start + _CHUNK])
             with self.engine.connect() as connection:
-                found = connection.execute(sqlalchemy.select(c.key, c.value_json).where(c.study_id == study_id, chosen))
+                found = connection.execute(
+                    sqlalchemy.select(c.key, c.value_json).where(c.study_id == study_id, chosen)
+                )
                 yield from ((name, text) for name, text in found)
 
     def _get_trials(
@@ -142,7 +144,7 @@ class LeanStorage(RDBStorage):
         return saved.model_copy(update={"record": record})
 
 
-def _attr(study_id: int, name: str) -> sqlalchemy.Select[tuple[str]]:
+def _attr(study_id: int, name: str) -> sqlalchemy.Select[Any]:
     return sqlalchemy.select(_STUDY.c.value_json).where(_STUDY.c.study_id == study_id, _STUDY.c.key == name)
 
 

@@ -1,4 +1,4 @@
-"""Reads a study's trials as records, each finished one once: what is asked for after every launch must be cheap."""
+"""Reads a study's trials as records, each finished one once: they are asked for many times after every launch."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _STATES = {
     OptunaState.PRUNED: TrialState.INFEASIBLE,
     OptunaState.FAIL: TrialState.FAILED,
 }
+
+
 class TrialReader:
-    """The trials of one study. What was read is kept: a finished trial never changes, but for later launches of it.
+    """The trials of one study. What was read is kept: a finished trial changes only by later launches of it.
 
     Other processes may write meanwhile.
     """

@@ -16,8 +16,7 @@ Admits = Callable[[TrialRecord], bool]
 class Gate:
     """`allow_lossy`: all may win.
 
-    `seen` keeps what was found of each trial: it is asked of all of them after each launch, and of few anything has
-    changed.
+    `seen` keeps what was found of each trial: all of them are asked about after each launch, and few have changed.
     """
 
     allow_lossy: bool = False

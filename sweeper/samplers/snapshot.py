@@ -23,7 +23,7 @@ class _Shown(InMemoryStorage):
 
 
 def snapshot(directions: Sequence[StudyDirection], trials: Sequence[FrozenTrial]) -> Study:
-    """A study of these trials. What is noted in it is noted nowhere else. Callers must not change finished trials."""
+    """A study of these trials. What is noted in it is noted nowhere else; the finished trials are not copies."""
     storage = _Shown()
     study = optuna.create_study(
         storage=storage, sampler=optuna.samplers.RandomSampler(), directions=list(directions)

@@ -21,6 +21,7 @@ from sweeper.config.compose import Loaded
 from sweeper.engines.registry import engine_for
 from sweeper.errors import FailureKind
 from sweeper.kept_search import candidates_of
+from sweeper.later_launches import lean_backend
 from sweeper.records import LaunchRecord, Purpose
 from sweeper.samplers.physics.forecast import FORECAST_ATTR, Estimate, Forecast, to_json
 from sweeper.samplers.physics.sampler import PLAN_ATTR
@@ -80,8 +81,9 @@ class Row:
 def build(loaded: Loaded, num_trials: int) -> Study:
     """The study, filled with `num_trials` finished trials and the launches of the baseline in between."""
     study = opened(loaded)
-    storage = study.store.optuna._storage
-    engine: sqlalchemy.Engine = getattr(storage, "_backend", storage).engine
+    storage = lean_backend(study.store.optuna)
+    assert storage is not None
+    engine = storage.engine
     rows = list(trial_rows(loaded, num_trials))
     for start in range(0, num_trials, CHUNK):
         with engine.begin() as connection:
@@ -139,7 +141,9 @@ def _row(
     params: Mapping[str, tuple[Any, BaseDistribution]],
 ) -> Row:
     kind = made.failure.kind if made.failure else None
-    constraint = {} if kind is FailureKind.BENCHMARK_FAILED else {f"constraints:{CONSTRAINT}": float(kind is not None)}
+    constraint = (
+        {} if kind is FailureKind.BENCHMARK_FAILED else {f"constraints:{CONSTRAINT}": float(kind is not None)}
+    )
     states = {None: TrialState.COMPLETE, FailureKind.OUT_OF_MEMORY: TrialState.PRUNED}
     span = Estimate(*(made.metrics.get("output_throughput", 200.0) * share for share in (1.02, 0.9, 1.1)))
     forecast = Forecast(span, span, span, 0.95, "most to gain or to learn", 0.01, 0.02, {"plain": (5.3, 0.1)})
@@ -183,7 +187,7 @@ def _insert(connection: sqlalchemy.Connection, study_id: int, rows: list[Row]) -
             table.study_id == study_id, table.number >= rows[0].number
         )
     )
-    ids = {number: trial_id for number, trial_id in numbers}
+    ids: dict[int, int] = dict(numbers.tuples())
     params = [
         {
             "trial_id": ids[row.number],

@@ -59,7 +59,9 @@ def record(
         server_id=f"{rng.getrandbits(64):016x}",
         started_at=began,
         ended_at=began + datetime.timedelta(seconds=LAUNCH_S - 5 + 4 * rng.random()),
-        phases=tuple(PhaseTime(name=name, duration_s=20 * rng.random()) for name in ("check", "start", "benchmark")),
+        phases=tuple(
+            PhaseTime(name=name, duration_s=20 * rng.random()) for name in ("check", "start", "benchmark")
+        ),
         proof=Proof(gpu_mib_before=(4,) * 8, port_free_before=True, nonce=f"{nth:016x}", stop_signals=("TERM",)),
         provenance=_PROVENANCE,
         failure=failure,
@@ -90,8 +92,12 @@ def _measured(config: ServerConfig, rng: random.Random, *, early: bool) -> dict[
             for n in passes
             for name in PROMPTS
         },
-        "estimated": "stopped after 2 of 5 prompts: 38 % slower than trial 4; estimated from these" if early else "",
-        "gpu": GpuWindow(num_samples=90, gpus=tuple(range(8)), power_w=tuple(400 + rng.random() for _ in range(8))),
+        "estimated": "stopped after 2 of 5 prompts: 38 % slower than trial 4; estimated from these"
+        if early
+        else "",
+        "gpu": GpuWindow(
+            num_samples=90, gpus=tuple(range(8)), power_w=tuple(400 + rng.random() for _ in range(8))
+        ),
     }
 
 
