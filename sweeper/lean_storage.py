@@ -25,7 +25,7 @@ from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_s
 _CHUNK = 400
 """Trials that are read at once: below what any database takes as parameters of one statement."""
 
-_TRIALS, _PARAMS, _VALUES, _STEPS, _USER, _SYSTEM, _STUDY = (
+TRIALS, PARAMS, VALUES, STEPS, USER, SYSTEM, STUDY = (
     getattr(model, "__table__")  # noqa: B009  (mypy knows it as a FromClause only)
     for model in (
         models.TrialModel,
@@ -59,7 +59,7 @@ class LeanStorage(RDBStorage):
 
     def study_attr_sizes(self, study_id: int, prefix: str) -> list[tuple[str, int]]:
         """Names and sizes (characters of JSON) of a study's attributes whose names begin so, oldest first."""
-        c = _STUDY.c
+        c = STUDY.c
         query = (
             sqlalchemy.select(c.key, sqlalchemy.func.length(c.value_json))
             .where(c.study_id == study_id, c.key.startswith(prefix, autoescape=True))
@@ -70,7 +70,7 @@ class LeanStorage(RDBStorage):
 
     def study_attr_texts(self, study_id: int, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """The JSON text of each of these attributes of a study."""
-        c = _STUDY.c
+        c = STUDY.c
         for start in range(0, len(names), _CHUNK):
             chosen = c.key.in_(names[start : start + _CHUNK])
             with self.engine.connect() as connection:
@@ -87,11 +87,11 @@ class LeanStorage(RDBStorage):
         trial_id_greater_than: int,
     ) -> list[FrozenTrial]:
         """Optuna's own contract: the study's trials in these states that are newer, or included."""
-        c = _TRIALS.c
+        c = TRIALS.c
         newer = c.trial_id > trial_id_greater_than
         known = [number for number in included_trial_ids if number <= trial_id_greater_than]
         wanted = sqlalchemy.or_(newer, c.trial_id.in_(known)) if known else newer
-        query = sqlalchemy.select(_TRIALS).where(c.study_id == study_id, wanted).order_by(c.trial_id)
+        query = sqlalchemy.select(TRIALS).where(c.study_id == study_id, wanted).order_by(c.trial_id)
         with self.engine.connect() as connection:
             rows = [row for row in connection.execute(query) if states is None or row.state in states]
             found = []
@@ -102,7 +102,7 @@ class LeanStorage(RDBStorage):
     def _built(self, connection: sqlalchemy.Connection, rows: Sequence[Any]) -> list[FrozenTrial]:
         ids = [row.trial_id for row in rows]
         params, values, steps, user, system = (
-            _by_trial(connection, table, ids) for table in (_PARAMS, _VALUES, _STEPS, _USER, _SYSTEM)
+            _by_trial(connection, table, ids) for table in (PARAMS, VALUES, STEPS, USER, SYSTEM)
         )
         return [
             FrozenTrial(
@@ -145,7 +145,7 @@ class LeanStorage(RDBStorage):
 
 
 def _attr(study_id: int, name: str) -> sqlalchemy.Select[Any]:
-    return sqlalchemy.select(_STUDY.c.value_json).where(_STUDY.c.study_id == study_id, _STUDY.c.key == name)
+    return sqlalchemy.select(STUDY.c.value_json).where(STUDY.c.study_id == study_id, STUDY.c.key == name)
 
 
 def _by_trial(connection: sqlalchemy.Connection, table: Any, ids: Sequence[int]) -> Rows:  # noqa: ANN401  (a table)

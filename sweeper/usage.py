@@ -41,6 +41,18 @@ Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either
 same command goes on later.
 """
 
+STATUS_HELP = """\
+Say where a sweep stands, also while it runs: progress, the phase under way, time left, best so far, failures.
+
+It reads the study and changes nothing. What the running process does at the moment it takes from a small file that
+the process keeps in study.dir; on another machine look in a copy of that folder, or see the study alone.
+
+  specsweep status                                  of the default preset's study
+  specsweep status study.name=night --watch         again every 5 seconds; Ctrl-C ends it
+  specsweep status study.name=night --watch 60      every minute
+  specsweep status study.name=night --json          for scripts; the keys are in docs/status.md
+"""
+
 REPORT_HELP = """\
 Write a report from the study alone, also while the sweep runs. It needs no server.
 
@@ -109,6 +121,18 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--plain", action="store_true", help="plain lines even on a terminal")
 
 
+def _status_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", action="store_true", help="print JSON; with --watch one line each time")
+    sub.add_argument(
+        "--watch",
+        nargs="?",
+        type=float,
+        const=5.0,
+        metavar="SECONDS",
+        help="look again every so often (default: 5)",
+    )
+
+
 def _report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--output", metavar="FILE", help="where to write it; - prints it")
 
@@ -120,6 +144,7 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
 
 USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
+    "status": Usage(STATUS_HELP, _status_options),
     "report": Usage(REPORT_HELP, _report_options),
     "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),
     "ui": Usage(UI_HELP, _ui_options),

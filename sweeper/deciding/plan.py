@@ -5,11 +5,13 @@ Pure, and drawn from the study alone, so that a crash in any phase loses nothing
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
+from sweeper.deciding.course import best_so_far, last_failures, luck_pct
 from sweeper.deciding.fresh import attempts, repeated
 from sweeper.deciding.launches import lost_to_host, with_launches
 from sweeper.deciding.lossless import STRICT, Gate
@@ -31,7 +33,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the sweep stands. `launches_left` is an estimate until the end: what is clear ends early."""
+    """Where the sweep stands. `launches_left` is an estimate until the end: what is clear ends early.
+
+    `mean_launch_s`, `launch_sd_s`: of the `num_timed` measured launches. `course`: the best value after each of
+    the trials; `luck_pct`: how far chance alone may lift the best above the baseline; `failures`: the newest.
+    """
 
     trials_done: int
     trials_total: int
@@ -40,6 +46,11 @@ class Progress:
     baseline_value: float | None
     best_trial: TrialRecord | None
     best_value: float | None
+    launch_sd_s: float = 0.0
+    num_timed: int = 0
+    luck_pct: float | None = None
+    course: tuple[float, ...] = ()
+    failures: tuple[LaunchRecord, ...] = ()
 
     @property
     def eta_s(self) -> float | None:
@@ -125,9 +136,10 @@ def progress(
     finished = [trial for trial in trials if trial.state is not TrialState.RUNNING]
     total = max(budget.trials if space_left else min(budget.trials, len(trials)), len(trials))
     durations = [duration_s(launch.started_at, launch.ended_at) for trial in trials for launch in trial.measured]
+    compared = comparable(trials)[0]
     scored = [
         (value, trial)
-        for trial in comparable(trials)[0]
+        for trial in compared
         if trial.state is TrialState.COMPLETE and (value := trial.mean(objective)) is not None
     ]
     rivals = [(value, trial) for value, trial in scored if not trial.is_baseline]
@@ -140,6 +152,11 @@ def progress(
         baseline_value=next((value for value, trial in scored if trial.is_baseline), None),
         best_trial=best,
         best_value=best_value,
+        launch_sd_s=statistics.stdev(durations) if len(durations) > 1 else 0.0,
+        num_timed=len(durations),
+        luck_pct=luck_pct(compared, best, len(rivals), objective) if best else None,
+        course=best_so_far(value for value, _ in rivals),
+        failures=last_failures(trials),
     )
 
 

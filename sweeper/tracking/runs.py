@@ -22,11 +22,11 @@ TAG_FILES = "specsweep.files"
 TAG_RETIRED = "specsweep.retired"
 
 DELETED = "deleted"
-LOAD_S = 3.0
-"""A search of thousands of runs takes longer, and a launch is waiting. It is gone on with after the next one."""
-
 PAGE = 500
 """Runs that are searched at once."""
+
+PAGES_AT_ONCE = 4
+"""A search of thousands of runs takes long, and a launch is waiting. It is gone on with after the next one."""
 
 _ALL = 3  # ViewType.ALL: also what a user deleted
 _REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"})
@@ -99,7 +99,7 @@ class Writer:
     def load(self) -> None:
         """Find or make the experiment, and learn from one search what its runs show. Once per process.
 
-        After LOAD_S seconds it raises OutOfTime, and goes on when it is called again. Raises PlaceUnusable when a
+        After PAGES_AT_ONCE it raises OutOfTime, and goes on when it is called again. Raises PlaceUnusable when a
         user deleted the experiment.
         """
         if self.memory.is_loaded:
@@ -107,13 +107,12 @@ class Writer:
         number, tags = open_experiment(self.calls, self.study.name, self.study.identity, self.artifact_root)
         self.memory.experiment_id = number
         self.memory.page = tags.get(TAG_PAGE, "")
-        end_s = self.calls.clock.monotonic_s() + LOAD_S
         loading = self.memory.loading
-        for runs, token in self._pages("", loading.token):
+        for num_read, (runs, token) in enumerate(self._pages("", loading.token), start=1):
             for run in runs:
                 loading.found.setdefault(run.data.tags.get(TAG_TRIAL, ""), []).append(self._seen(run))
             loading.token = token
-            if token and self.calls.clock.monotonic_s() > end_s:
+            if token and num_read >= PAGES_AT_ONCE:
                 raise OutOfTime
         shown = {trial: _shown(found) for trial, found in loading.found.items() if trial.isdecimal()}
         self.memory.shown = {int(trial): what for trial, what in shown.items() if what}

@@ -33,10 +33,13 @@ if TYPE_CHECKING:
 RETRY_AFTER_S = 30.0
 
 REFRESH_S = 1.0
-"""After each launch runs whose trial has not changed are looked at for so long.
+"""After each launch runs whose trial has not changed are written for so long.
 
 In a study of thousands each launch of the baseline changes every speedup. These follow one by one, and all that
 time allows when the sweep has ended."""
+
+MAX_LOOKS = 200
+"""Of these runs so many are looked at after each launch: making a view takes a millisecond."""
 
 
 class StudyView(Protocol):
@@ -147,8 +150,15 @@ class Tracker:
         return memory.num_written - num_before
 
     def _for_a_while(self, views: Iterator[RunView]) -> Iterator[RunView]:
-        end_s = self._clock.monotonic_s() + REFRESH_S
-        return itertools.takewhile(lambda _: self._clock.monotonic_s() <= end_s, views)
+        """The views, until MAX_LOOKS were looked at or writing runs has taken REFRESH_S."""
+        num_written, end_s = self._memory.num_written, float("inf")
+        for view in itertools.islice(views, MAX_LOOKS):
+            yield view
+            if self._memory.num_written != num_written:
+                now_s = self._clock.monotonic_s()
+                num_written, end_s = self._memory.num_written, min(end_s, now_s + REFRESH_S)
+                if now_s >= end_s:
+                    return
 
     def _shelved(self, study: StudyView) -> Shelf:
         """The study's finished trials, as far as they are known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import resource
 import time
 from dataclasses import dataclass
@@ -19,12 +20,16 @@ STARTED = time.perf_counter()
 
 @dataclass(frozen=True)
 class Needed:
-    """`start_s`: from the first import to the first proposal. `own_s`: of each trial. `peak_mib`: resident."""
+    """`start_s`: from the first import to the first proposal. `own_s`: of each trial. `peak_mib`: resident.
+
+    `cpu`: the same in the processor's time, which other processes do not lengthen.
+    """
 
     start_s: float
+    start_cpu_s: float
     own_s: list[float]
+    own_cpu_s: list[float]
     peak_mib: float
-    sync_s: list[float]
 
 
 def run_some(directory: Path, sampler: str, num_trials: int, count: int, storage: str = "") -> Needed:
@@ -36,16 +41,15 @@ def run_some(directory: Path, sampler: str, num_trials: int, count: int, storage
     tracker = Tracker(spec.tracking, SystemClock())
     study.reconcile()
     study.progress(spec.budget)
-    began = time.perf_counter()
     tracker.sync(study)
-    syncs = [time.perf_counter() - began]
     start_limit_s(study.trials(), spec.limits.start_s)
     proposal = study.ask(spec.budget)
-    start_s = time.perf_counter() - STARTED
-    own = []
+    start_s, start_cpu_s = time.perf_counter() - STARTED, time.process_time()
+    own: list[float] = []
+    own_cpu: list[float] = []
     for nth in range(count):
         assert proposal is not None
-        began = time.perf_counter()
+        began, began_cpu = time.perf_counter(), time.process_time()
         study.progress(spec.budget)
         made = study.save(_measured(proposal, num_trials * 2 + nth), {})
         study.save(made, {})
@@ -53,18 +57,15 @@ def run_some(directory: Path, sampler: str, num_trials: int, count: int, storage
         study.search_is_over(spec.budget)
         start_limit_s(study.trials(), spec.limits.start_s)
         study.progress(spec.budget)
-        synced = time.perf_counter()
         tracker.sync(study)
-        syncs.append(time.perf_counter() - synced)
         proposal = study.ask(spec.budget)
         own.append(time.perf_counter() - began)
+        own_cpu.append(time.process_time() - began_cpu)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Needed(start_s, own, peak, syncs)
+    return Needed(start_s, start_cpu_s, own, own_cpu, peak)
 
 
 def _measured(proposal: Proposal, nth: int) -> LaunchRecord:
-    import random
-
     place = (proposal.trial_number, proposal.launch_number, proposal.purpose)
     failure = failure_of(proposal.trial_number) if proposal.trial_number else None
     return record(proposal.canonical, place, nth, random.Random(nth), failure)
