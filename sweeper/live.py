@@ -185,8 +185,8 @@ class RichView:
         tally, at_s = self._tally, self._clock.monotonic_s()
         elapsed_s = at_s - self._began
         yield "study", f"{tally.study}, {standing(progress, elapsed_s)}"
-        if (eta := eta_of(progress, elapsed_s)) is not None and progress.num_timed > 1:
-            yield "", f"between {spent(eta.low_s)} and {spent(eta.high_s)}, as far as launches go on as before"
+        if (eta := eta_of(progress, elapsed_s)) is not None and spent(eta.low_s) != spent(eta.high_s):
+            yield "", f"between {spent(eta.low_s)} and {spent(eta.high_s)}, if launches go on as before"
         if tally.proposal is not None:
             yield "now", tally.title(tally.proposal)
             yield from (

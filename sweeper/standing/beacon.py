@@ -104,6 +104,7 @@ class Beacon:
     def _stand(self, progress: Progress) -> None:
         eta = eta_of(progress)
         self._left = Left(
+            at=self._clock.now(),
             trials_total=progress.trials_total,
             launches=progress.launches_left,
             eta_s=eta.mean_s if eta else None,

@@ -55,9 +55,13 @@ class Now(Record):
 
 
 class Left(Record):
-    """What is left, as the running process knows it. Seconds to the end: `eta_s`, in nine of ten cases between
-    `low_s` and `high_s`. `deadline_at`: when the sweep is to end, if that was asked for."""
+    """What is left, as the process knew it at `at`: at most so many launches.
 
+    Seconds to the end: `eta_s`, in nine of ten cases between `low_s` and `high_s`. `deadline_at`: when the sweep
+    is to end, if that was asked for.
+    """
+
+    at: AwareDatetime
     trials_total: int
     launches: int
     eta_s: float | None = None

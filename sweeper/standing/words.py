@@ -27,7 +27,7 @@ def lines(standing: Standing, width: int, *, ascii_only: bool = False) -> list[L
     return [
         ("study", f"{plain(standing.study)}: {progress_text(standing)}"),
         *_now(standing),
-        *([("left", text)] if (text := left_text(standing.left, standing.at)) else []),
+        *([("left", text)] if (text := _left(standing)) else []),
         ("best", _best(standing)),
         *_course(standing, width, ascii_only=ascii_only),
         *(("failed" if i == 0 else "", text) for i, text in enumerate(_failures(standing))),
@@ -74,25 +74,35 @@ def phase_text(elapsed_s: float, expected_s: float | None) -> str:
     return passed if expected_s is None else f"{passed} of about {spent(expected_s)}"
 
 
-def left_text(left: Left | None, at: datetime.datetime) -> str:
+def _left(standing: Standing) -> str:
     """Launches and time to go, with its interval, and against the deadline; empty when nothing says."""
+    left = standing.left
     if left is None or not left.launches:
         return ""
     text = f"up to {left.launches} launch{'es' if left.launches != 1 else ''}"
-    if left.eta_s is None or left.low_s is None or left.high_s is None:
+    eta = _eta(left, standing.at if standing.now else left.at)
+    if eta is None:
         return text
-    eta = Eta(left.eta_s, left.low_s, left.high_s)
     text += f", {eta_text(eta)}"
     if left.deadline_at is None:
         return text
-    remaining_s = until(left.deadline_at, at)
+    remaining_s = until(left.deadline_at, standing.at)
     when = f"{left.deadline_at.astimezone():%H:%M}"
     return f"{text}; deadline {when} in {spent(max(0.0, remaining_s))}: {eta.against(remaining_s)}"
 
 
+def _eta(left: Left, at: datetime.datetime) -> Eta | None:
+    """The time to the end as of `at`: less what has passed, but of the present launch only."""
+    if left.eta_s is None or left.low_s is None or left.high_s is None:
+        return None
+    passed_s = min((at - left.at).total_seconds(), left.eta_s / left.launches)
+    return Eta(*(max(0.0, seconds - passed_s) for seconds in (left.eta_s, left.low_s, left.high_s)))
+
+
 def eta_text(eta: Eta) -> str:
     """`about 2 h 10 min (1 h 50 min to 2 h 30 min)`."""
-    return f"about {spent(eta.mean_s)} ({spent(eta.low_s)} to {spent(eta.high_s)})"
+    low, high = spent(eta.low_s), spent(eta.high_s)
+    return f"about {spent(eta.mean_s)}" + (f" ({low} to {high})" if low != high else "")
 
 
 def _best(standing: Standing) -> str:
