@@ -11,10 +11,9 @@ from optuna.storages._cached_storage import _CachedStorage
 from sweeper.lean_storage import LeanStorage
 from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
 
-_NEWEST = 8
-"""So many of the newest are read each time: a launch is saved again with the time that its stop took.
-
-Of the others those whose size has changed."""
+_NEWEST = 64
+"""So many of the newest are looked at each time: a launch is saved again with the time that its stop took, seconds
+later. More hosts than this share no study."""
 
 
 def lean_backend(study: optuna.Study) -> LeanStorage | None:
@@ -31,8 +30,8 @@ class LaterLaunches:
     def __init__(self, study: optuna.Study) -> None:
         self._study = study
         self._lean = lean_backend(study)
+        self._read = read_saved if self._lean is None else self._lean.read
         self._texts: dict[str, int] = {}
-        self._sizes: dict[str, int] = {}
         self._stored: dict[int, dict[str, SavedLaunch | Unreadable]] = {}
         self._by_trial: dict[int, Stored] = {}
 
@@ -43,7 +42,7 @@ class LaterLaunches:
             if self._texts.get(name) != hash(text):
                 self._texts[name] = hash(text)
                 number = int(name.removeprefix(LAUNCH).partition(":")[0])
-                self._stored.setdefault(number, {})[name] = read_saved(text)
+                self._stored.setdefault(number, {})[name] = self._read(text)
                 changed.add(number)
         for number in changed:
             self._by_trial[number] = tuple(self._stored[number].values())
@@ -54,8 +53,7 @@ class LaterLaunches:
         if self._lean is None:
             attrs = self._study.user_attrs.items()
             return [(name, json.dumps(value)) for name, value in attrs if name.startswith(LAUNCH)]
-        sizes = self._lean.study_attr_sizes(self._study._study_id, LAUNCH)
-        newest = {name for name, _ in sizes[-_NEWEST:]}
-        changed = [name for name, size in sizes if name in newest or self._sizes.get(name) != size]
-        self._sizes = dict(sizes)
-        return self._lean.study_attr_texts(self._study._study_id, changed)
+        names = self._lean.study_attr_names(self._study._study_id, LAUNCH)
+        newest = frozenset(names[-_NEWEST:])
+        looked_at = [name for name in names if name in newest or name not in self._texts]
+        return self._lean.study_attr_texts(self._study._study_id, looked_at)

@@ -57,16 +57,16 @@ class LeanStorage(RDBStorage):
             text = connection.scalar(_attr(study_id, name))
         return None if text is None else json.loads(text)
 
-    def study_attr_sizes(self, study_id: int, prefix: str) -> list[tuple[str, int]]:
-        """Names and sizes (characters of JSON) of a study's attributes whose names begin so, oldest first."""
+    def study_attr_names(self, study_id: int, prefix: str) -> list[str]:
+        """The names of a study's attributes that begin so, oldest first."""
         c = STUDY.c
         query = (
-            sqlalchemy.select(c.key, sqlalchemy.func.length(c.value_json))
+            sqlalchemy.select(c.key)
             .where(c.study_id == study_id, c.key.startswith(prefix, autoescape=True))
             .order_by(c.study_user_attribute_id)
         )
         with self.engine.connect() as connection:
-            return [(name, size) for name, size in connection.execute(query)]
+            return list(connection.scalars(query))
 
     def study_attr_texts(self, study_id: int, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """The JSON text of each of these attributes of a study."""
@@ -131,11 +131,12 @@ class LeanStorage(RDBStorage):
         ]
 
     def _user_attrs(self, row: Any, attrs: Sequence[Any]) -> dict[str, Any]:  # noqa: ANN401  (a row)
-        saved = {a.key: self._read(a.value_json) for a in attrs if a.key.startswith(LAUNCH)}
+        saved = {a.key: self.read(a.value_json) for a in attrs if a.key.startswith(LAUNCH)}
         self.launches[row.trial_id] = tuple(saved.values())
         return {a.key: saved[a.key].excerpt() if a.key in saved else json.loads(a.value_json) for a in attrs}
 
-    def _read(self, text: str) -> SavedLaunch | Unreadable:
+    def read(self, text: str) -> SavedLaunch | Unreadable:
+        """A stored launch from its JSON; what is equal to the one read before is held in memory once."""
         saved = read_saved(text)
         if isinstance(saved, Unreadable):
             return saved

@@ -36,6 +36,7 @@ class TrialReader:
         self._lean = lean_backend(study)
         self._finished: dict[int, TrialRecord] = {}
         self._later = LaterLaunches(study)
+        self._left_out: set[int] = set()
         self._joined: dict[int, tuple[Stored, TrialRecord]] = {}
         self._last: tuple[TrialRecord, ...] = ()
 
@@ -45,17 +46,25 @@ class TrialReader:
         While nothing changes it is the very same tuple. Raises SpecsweepError for a record that cannot be read.
         """
         later = self._later.by_trial()
-        found = tuple(
-            self._trial(frozen, later.get(frozen.number, ()))
-            for frozen in self._study.get_trials(deepcopy=False)
-            if frozen.state is not OptunaState.WAITING and not frozen.user_attrs.get("left_out")
-        )
-        same = len(found) == len(self._last) and all(
-            a is b or (a.state is TrialState.RUNNING and a == b) for a, b in zip(found, self._last, strict=True)
-        )
-        if not same:
-            self._last = found
+        finished, found = self._finished, []
+        for frozen in self._study.get_trials(deepcopy=False):
+            number = frozen.number
+            record = finished.get(number) if number not in later else None
+            if record is None and number not in self._left_out:
+                record = self._current(frozen, later.get(number, ()))
+            if record is not None:
+                found.append(record)
+        if len(found) != len(self._last) or any(map(_differ, found, self._last)):
+            self._last = tuple(found)
         return self._last
+
+    def _current(self, frozen: FrozenTrial, later: Stored) -> TrialRecord | None:
+        """The trial as a record; None for one that waits in the queue, or was left out as none of ours."""
+        if frozen.user_attrs.get("left_out"):
+            if frozen.state.is_finished():
+                self._left_out.add(frozen.number)
+            return None
+        return None if frozen.state is OptunaState.WAITING else self._trial(frozen, later)
 
     def _trial(self, frozen: FrozenTrial, later: Stored) -> TrialRecord:
         known = self._finished.get(frozen.number)
@@ -88,6 +97,11 @@ class TrialReader:
 
     def _where(self, frozen: FrozenTrial) -> str:
         return f"study {self._study.study_name}, trial {frozen.number}"
+
+
+def _differ(one: TrialRecord, other: TrialRecord) -> bool:
+    """Whether they are not the same; only a running trial is read anew each time."""
+    return one is not other and one != other
 
 
 def _readable(stored: Stored, where: str) -> list[SavedLaunch]:

@@ -38,12 +38,13 @@ def last_failures(trials: Iterable[TrialRecord]) -> tuple[LaunchRecord, ...]:
 def luck_pct(trials: Sequence[TrialRecord], best: TrialRecord, rivals: int, objective: str) -> float | None:
     """How far above the baseline, in percent, the luckiest of so many `rivals` that equal it would seem to be.
 
-    More happens by chance in 2.5 % of sweeps. `trials`: those from whose repeated launches the noise is known, the
-    baseline first. None before the baseline was measured.
+    More happens by chance in 2.5 % of sweeps. `trials`, the baseline first: those launched again tell the noise.
+    None before the baseline was measured.
     """
     counts = [sum(usable(launch, objective) for launch in trial.measured) for trial in (trials[0], best)]
     if not all(counts):
         return None
-    spread = expected_launch_noise(trials, objective, drift_of(trials[0].launches, objective))
+    repeated = [trial for trial in trials if trial.number in (0, best.number) or len(trial.launches) > 1]
+    spread = expected_launch_noise(repeated, objective, drift_of(trials[0].launches, objective))
     reach = t_quantile(1 - _ERROR / max(1, rivals), spread.degrees) * spread.pct
     return reach * math.sqrt(sum(1 / count for count in counts))

@@ -21,9 +21,7 @@ def state() -> Progress:
 
 def proposal(number: int = 1) -> Proposal:
     made = ServerConfig(flags={"n": 3})
-    return Proposal(
-        trial_number=number, launch_number=0, purpose=Purpose.SEARCH, requested=made, canonical=made
-    )
+    return Proposal(trial_number=number, launch_number=0, purpose=Purpose.SEARCH, requested=made, canonical=made)
 
 
 def beacon(folder: Path, clock: FakeClock | None = None, worker: str = "gpu1") -> Beacon:
