@@ -35,7 +35,7 @@ def outlines(storage: LeanStorage, study_id: int) -> list[Outline]:
         .order_by(t.number)
     )
     with storage.engine.connect() as connection:
-        rows = connection.execute(query).tuples()
+        rows = connection.execute(query)
         return [
             Outline(number, key, state.name, value)
             for number, key, state, value in rows
@@ -54,7 +54,7 @@ def count_launches(storage: LeanStorage, study_id: int) -> dict[str, int]:
         .group_by(is_baseline)
     )
     with storage.engine.connect() as connection:
-        found = connection.execute(query).tuples()
+        found = connection.execute(query)
         return {"baseline" if of_baseline else "search": count for of_baseline, count in found}
 
 
@@ -68,7 +68,7 @@ def launches_of(storage: LeanStorage, trials: Sequence[Outline]) -> dict[int, li
             u.trial_id.in_(ids), u.key.startswith(LAUNCH, autoescape=True)
         )
         with storage.engine.connect() as connection:
-            for trial_id, text in connection.execute(query).tuples():
+            for trial_id, text in connection.execute(query):
                 saved = read_saved(text)
                 if isinstance(saved, SavedLaunch):
                     found[numbers[trial_id]].append(saved.record)

@@ -49,15 +49,18 @@ def test_the_more_rivals_the_more_chance_may_show() -> None:
     trials = (trial(0, [50, 50.5, 49.6]), trial(1, [52]))
     few, many = (luck_pct(trials, trials[1], rivals, OBJECTIVE) or 0.0 for rivals in (1, 1000))
     assert 0 < few < many
-    assert luck_pct((trial(0), trials[1]), trials[1], 1, OBJECTIVE) is None
+
+
+def test_before_the_baseline_nothing_is_known_of_chance() -> None:
+    assert luck_pct((trial(0), trial(1, [52])), trial(1, [52]), 1, OBJECTIVE) is None
 
 
 def test_progress_tells_the_course_and_the_failures() -> None:
     broken = trial(3, failure=FailureKind.SERVER_CRASH, state=TrialState.INFEASIBLE)
     found = progress((trial(0, [50]), trial(1, [40]), trial(2, [60]), broken), BUDGET, OBJECTIVE, True)
-    assert found.course == (40, 60)
-    assert [failed.trial_number for failed in found.failures] == [3]
     assert found.luck_pct is not None
+    assert [failed.trial_number for failed in found.failures] == [3]
+    assert list(found.course) == [40, 60]
 
 
 def test_the_interval_of_the_eta_widens_with_what_launches_differ_by() -> None:

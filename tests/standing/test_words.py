@@ -28,6 +28,12 @@ NOW = Now(
 LEFT = Left(at=EPOCH, trials_total=30, launches=20, eta_s=4000.0, low_s=3000.0, high_s=5000.0)
 
 
+STUDY = (
+    "study|night: 13 of 30 trials done (1 running, 12 complete, 1 infeasible); 16 launches: 1 baseline,"
+    " 13 search, 2 control"
+)
+
+
 def standing(**changes: object) -> Standing:
     made = Standing(
         study="night",
@@ -63,8 +69,7 @@ def screen(of: Standing, width: int, encoding: str = "utf-8", *, terminal: bool 
 
 def test_everything_is_said_in_the_order_of_its_weight() -> None:
     assert text(standing()).splitlines() == [
-        "study|night: 13 of 30 trials done (1 running, 12 complete, 1 infeasible);"
-        + " 16 launches: 1 baseline, 13 search, 2 control",
+        STUDY,
         "now|trial 14: EAGLE3 steps3 topk4: loading model, 40 s of about 2 min; gpu1 (pid 7 on desk)",
         "left|up to 20 launches, about 1 h 06 min (49 min to 1 h 23 min)",
         "best|trial 9: EAGLE3 steps3: 99.0 tok/s, 1.10 x, more than chance may show (1.04 x); baseline 90.0 tok/s",

@@ -187,7 +187,7 @@ def _insert(connection: sqlalchemy.Connection, study_id: int, rows: list[Row]) -
             table.study_id == study_id, table.number >= rows[0].number
         )
     )
-    ids: dict[int, int] = dict(numbers.tuples())
+    ids: dict[int, int] = dict(numbers)
     params = [
         {
             "trial_id": ids[row.number],
