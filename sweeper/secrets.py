@@ -97,7 +97,7 @@ def _in_config(config: ServerConfig) -> list[str]:
 
 
 def _in_argv(launch: LaunchRecord) -> Iterator[str]:
-    for word, following in zip(launch.argv, (*launch.argv[1:], ""), strict=True):
+    for word, following in zip(launch.argv, (*launch.argv[1:], ""), strict=False):
         name, equals, value = word.partition("=")
         if word.startswith("-") and is_secret_name(name) and not (following.startswith("-") and not equals):
             yield value if equals else following
