@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
 from sweeper.deciding.course import best_so_far, last_failures, luck_pct
-from sweeper.deciding.fresh import attempts, repeated
+from sweeper.deciding.fresh import attempts, before_confirming
 from sweeper.deciding.launches import lost_to_host, with_launches
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
@@ -120,8 +120,9 @@ def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: Budget
     baseline, *rivals = [
         seen.get(number, with_launches(everything[number], ())) for number in (0, *chosen.finalists)
     ]
-    others = repeated(compared, objective)
-    return confirmations(baseline, rivals, budget.confirm_launches, objective, others)
+    return confirmations(
+        baseline, rivals, budget.confirm_launches, objective, before_confirming(compared, objective)
+    )
 
 
 def _every_recheck(budget: BudgetSpec) -> int:
