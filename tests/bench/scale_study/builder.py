@@ -187,7 +187,7 @@ def _insert(connection: sqlalchemy.Connection, study_id: int, rows: list[Row]) -
             table.study_id == study_id, table.number >= rows[0].number
         )
     )
-    ids: dict[int, int] = dict(numbers)
+    ids: dict[int, int] = {row.number: row.trial_id for row in numbers}
     params = [
         {
             "trial_id": ids[row.number],
