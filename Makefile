@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help setup sweep rehearse test unit lint check slow ci bench bench-search ui lock clean
+.PHONY: help setup sweep rehearse test unit lint check slow ci bench bench-search bench-scale ui lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ bench-search: $(READY)  ## how many restarts each sampler needs (hours; goes on 
 	$(BIN)/python -m tests.bench.search table --file build/search_bench.jsonl
 	$(BIN)/python -m tests.bench.search replay
 	$(BIN)/python -m tests.bench.search time
+
+bench-scale: $(READY)  ## what studies of 100, 1,000 and 10,000 trials cost: start-up, own time, status, memory
+	$(BIN)/python -m tests.bench.scale $(ARGS)
 
 ui: $(READY)  ## MLflow's page on the sweep's database
 	$(BIN)/specsweep ui $(ARGS)

@@ -38,6 +38,9 @@ class FirstWinner:
     def request_done(self, result: RequestResult, done: int, total: int) -> None:
         """No event."""
 
+    def synced(self, behind: int, error: str) -> None:
+        """Nothing to tell."""
+
     def notice(self, text: str) -> None:
         """No event."""
 

@@ -97,6 +97,7 @@ def after_launch(rig: Rig, study: Study, record: LaunchRecord) -> Rig:
 def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = None) -> None:
     """Bring MLflow up to date, as far as it can be reached; say so when it lags behind."""
     report = tracker.sync(study, deadline_s)
+    rig.view.synced(report.num_behind, report.error)
     if report.error:
         behind = f"; {report.num_behind} trials behind, tried again later" if report.num_behind else ""
         rig.view.notice(f"MLflow: {report.error}{behind}")

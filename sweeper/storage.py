@@ -16,26 +16,17 @@ import optuna
 from optuna.artifacts import FileSystemArtifactStore
 from optuna.artifacts.exceptions import ArtifactNotFound
 from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
-from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from sweeper.errors import ConfigError, SpecsweepError
-from sweeper.forecasts import Forecast, Span
-from sweeper.records import LaunchRecord, TrialRecord, TrialState, launch_artifact_name
-from sweeper.samplers.physics import stored_forecast
-from sweeper.spec import ServerConfig
+from sweeper.errors import ConfigError
+from sweeper.later_launches import lean_backend
+from sweeper.lean_storage import LeanStorage
+from sweeper.records import LaunchRecord, TrialRecord, launch_artifact_name
+from sweeper.saved_launch import LAUNCH
+from sweeper.trial_reading import TrialReader
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
 """What a storage that is full, locked or gone raises in the middle of a sweep."""
-
-_LAUNCH = "launch"
-_STATES = {
-    OptunaState.RUNNING: TrialState.RUNNING,
-    OptunaState.COMPLETE: TrialState.COMPLETE,
-    OptunaState.PRUNED: TrialState.INFEASIBLE,
-    OptunaState.FAIL: TrialState.FAILED,
-}
 
 
 class StudyStore:
@@ -46,7 +37,8 @@ class StudyStore:
         self.name = study.study_name
         self._artifact_dir = artifact_dir
         self._artifacts = FileSystemArtifactStore(artifact_dir)
-        self._finished: dict[int, TrialRecord] = {}
+        self._lean = lean_backend(study)
+        self._reader = TrialReader(study)
 
     @classmethod
     def open(cls, storage_url: str, name: str, directory: str, *, create: bool) -> StudyStore:
@@ -65,7 +57,7 @@ class StudyStore:
                 raise ConfigError(
                     [f"study.storage: {_masked(storage_url)!r} does not exist; is `study.dir` right?"]
                 )
-            storage = optuna.storages.RDBStorage(storage_url, engine_kwargs=_engine_settings(storage_url))
+            storage = LeanStorage(storage_url, _engine_settings(storage_url))
             if create:
                 study = optuna.create_study(
                     study_name=name, storage=storage, sampler=plain, direction="maximize", load_if_exists=True
@@ -86,13 +78,7 @@ class StudyStore:
 
     def trials(self) -> tuple[TrialRecord, ...]:
         """Every distinct trial in order of its number; launches of it oldest first."""
-        extra = self._later_launches()
-        records = []
-        for frozen in self.optuna.get_trials(deepcopy=False):
-            if frozen.state is OptunaState.WAITING or frozen.user_attrs.get("left_out"):
-                continue
-            records.append(self._trial(frozen, extra.get(frozen.number, [])))
-        return tuple(records)
+        return self._reader.trials()
 
     def save_launch(self, record: LaunchRecord, artifacts: Mapping[str, bytes]) -> LaunchRecord:
         """Write the artifacts, then the record. Saving a launch again replaces it. Returns the record."""
@@ -103,9 +89,9 @@ class StudyStore:
             names.append(full)
         data = {"record": json.loads(record.model_dump_json()), "artifacts": names}
         trial = self.frozen(record.trial_number)
-        storage, key = self.optuna._storage, f"{_LAUNCH}:{record.launch_number}"
+        storage, key = self.optuna._storage, f"{LAUNCH}{record.launch_number}"
         if trial.state.is_finished():
-            self.optuna.set_user_attr(f"{_LAUNCH}:{record.trial_number}:{record.launch_number}", data)
+            self.optuna.set_user_attr(f"{LAUNCH}{record.trial_number}:{record.launch_number}", data)
         else:
             storage.set_trial_user_attr(trial._trial_id, key, data)
         return record
@@ -120,7 +106,9 @@ class StudyStore:
 
     def fact(self, name: str) -> Any:  # noqa: ANN401  (JSON)
         """A JSON value kept about the whole study; None when there is none."""
-        return self.optuna.user_attrs.get(name)
+        if self._lean is None:
+            return self.optuna.user_attrs.get(name)
+        return self._lean.study_attr(self.optuna._study_id, name)
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401  (JSON)
         """Keep a JSON value about the whole study."""
@@ -134,82 +122,6 @@ class StudyStore:
 
     def _artifact_id(self, trial_number: int, name: str) -> str:
         return f"trial-{trial_number}-{name}"
-
-    def _later_launches(self) -> dict[int, list[Mapping[str, Any]]]:
-        """Launches made after their trial was told (Optuna freezes a finished trial's attributes)."""
-        found: dict[int, list[Mapping[str, Any]]] = {}
-        for key, value in self.optuna.user_attrs.items():
-            prefix, _, rest = key.partition(":")
-            if prefix == _LAUNCH and rest:
-                found.setdefault(int(rest.partition(":")[0]), []).append(value)
-        return found
-
-    def _trial(self, frozen: FrozenTrial, later: list[Mapping[str, Any]]) -> TrialRecord:
-        known = self._finished.get(frozen.number)
-        if known is None:
-            known = self._parse(frozen)
-            if frozen.state.is_finished():
-                self._finished[frozen.number] = known
-        if not later:
-            return known
-        launches, artifacts = _launches(later, f"study {self.name}, trial {frozen.number}")
-        return known.model_copy(
-            update={
-                "launches": _in_order(known.launches + launches),
-                "artifacts": {**known.artifacts, **artifacts},
-            }
-        )
-
-    def _parse(self, frozen: FrozenTrial) -> TrialRecord:
-        where = f"study {self.name}, trial {frozen.number}"
-        attrs = frozen.user_attrs
-        raw = [value for name, value in attrs.items() if name.startswith(f"{_LAUNCH}:")]
-        launches, artifacts = _launches(raw, where)
-        return TrialRecord(
-            number=frozen.number,
-            key=attrs.get("key", ""),
-            state=_STATES[frozen.state],
-            requested=ServerConfig.model_validate_json(json.dumps(attrs.get("requested", {}))),
-            canonical=ServerConfig.model_validate_json(json.dumps(attrs.get("canonical", {}))),
-            launches=_in_order(launches),
-            forecast=_forecast(frozen),
-            artifacts=artifacts,
-        )
-
-
-def _forecast(frozen: FrozenTrial) -> Forecast | None:
-    """What the sampler wrote down about the trial; None when it expected nothing."""
-    found = stored_forecast(frozen)
-    if found is None:
-        return None
-    spans = [
-        None if each is None else Span(mean=each.mean, low=each.low, high=each.high)
-        for each in (found.throughput, found.accept_length, found.step_time_ms)
-    ]
-    return Forecast(
-        throughput=spans[0],
-        accept_length=spans[1] if spans[1] and spans[1].high > 1 else None,  # without drafts there is none
-        step_ms=spans[2],
-        p_start=found.p_start,
-        gain_pct=None if found.expected_gain is None else 100 * found.expected_gain,
-        remaining_pct=None if found.remaining_gain is None else 100 * found.remaining_gain,
-        reason=found.reason,
-    )
-
-
-def _launches(raw: list[Mapping[str, Any]], where: str) -> tuple[tuple[LaunchRecord, ...], dict[str, str]]:
-    try:
-        launches = tuple(LaunchRecord.model_validate_json(json.dumps(item["record"])) for item in raw)
-        return launches, {name: name for item in raw for name in item["artifacts"]}
-    except (ValidationError, KeyError, TypeError) as error:
-        raise SpecsweepError(
-            f"{where}: the stored record cannot be read ({str(error).splitlines()[0]}). It was written by another "
-            "version of specsweep or damaged; use that version, or start anew with another `study.name`."
-        ) from error
-
-
-def _in_order(launches: tuple[LaunchRecord, ...]) -> tuple[LaunchRecord, ...]:
-    return tuple(sorted(launches, key=lambda launch: launch.launch_number))
 
 
 def _sqlite_file(url: str) -> Path | None:

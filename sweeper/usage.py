@@ -54,6 +54,18 @@ It takes the settings of the run: only those of the host are used, but all are c
                                                     then start again what host.replace_server has stopped there
 """
 
+STATUS_HELP = """\
+Say where a sweep stands, also while it runs: progress, the phase under way, time left, best so far, failures.
+
+It reads the study and changes nothing. What the running process does at the moment it takes from a small file that
+the process keeps in study.dir; on another machine look in a copy of that folder, or see the study alone.
+
+  specsweep status                                  of the default preset's study
+  specsweep status study.name=night --watch         again every 5 seconds; Ctrl-C ends it
+  specsweep status study.name=night --watch 60      every minute
+  specsweep status study.name=night --json          for scripts; the keys are in docs/status.md
+"""
+
 REPORT_HELP = """\
 Write a report from the study alone, also while the sweep runs. It needs no server.
 
@@ -171,6 +183,18 @@ def _stop_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--restore", action="store_true", help=words)
 
 
+def _status_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", action="store_true", help="print JSON; with --watch one line each time")
+    sub.add_argument(
+        "--watch",
+        nargs="?",
+        type=float,
+        const=5.0,
+        metavar="SECONDS",
+        help="look again every so often (default: 5)",
+    )
+
+
 def _report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--output", metavar="FILE", help="where to write it, X.html or X.md; - prints it as Markdown")
     sub.add_argument(
@@ -214,6 +238,7 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
 
 USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
+    "status": Usage(STATUS_HELP, _status_options),
     "stop": Usage(STOP_HELP, _stop_options),
     "report": Usage(REPORT_HELP, _report_options),
     "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),

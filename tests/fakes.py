@@ -66,6 +66,8 @@ class RecordingView:
     def launch_ended(self, record: LaunchRecord, progress: Progress) -> None:
         self.ended.append(record)
 
+    def synced(self, behind: int, error: str) -> None: ...
+
     def notice(self, text: str) -> None:
         self.notices.append(text)
 

@@ -31,6 +31,7 @@ from sweeper.on_finish import Leaving
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.spec import SweepSpec
+from sweeper.standing.beacon import Beacon
 from sweeper.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
 from sweeper.study_setup import open_study
@@ -113,16 +114,17 @@ def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
 
 @contextmanager
 def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
-    """The screen (or plain lines), and the same plain lines in the sweep's log file."""
+    """The screen (or plain lines), the same plain lines in the sweep's log file, and what `status` reads."""
     clock = SystemClock()
     log_path = Path(spec.study.dir) / f"{spec.study.name}.log"
-    with log_path.open("a", encoding="utf-8") as file:
+    beacon = Beacon(Path(spec.study.dir), spec.study.name, spec.host.name, clock, spec.objective_metric)
+    with log_path.open("a", encoding="utf-8") as file, beacon:
         log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective_metric)
         if plain or not console.is_terminal:
-            yield Views(log, PlainView(console, clock, spec.objective_metric))
+            yield Views(log, beacon, PlainView(console, clock, spec.objective_metric))
             return
         with RichView(console, clock, spec.objective_metric) as screen:
-            yield Views(log, screen)
+            yield Views(log, beacon, screen)
 
 
 def _where_to_look(spec: SweepSpec, overrides: Sequence[str], config_dir: Path | None) -> str:

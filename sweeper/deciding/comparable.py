@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sweeper.deciding.launches import with_launches
 from sweeper.records import LaunchRecord, TrialRecord
 
 SOURCES = frozenset({"imported_file", "imported_row", "imported_sha256"})
@@ -33,19 +34,22 @@ def comparable(trials: Sequence[TrialRecord]) -> tuple[tuple[TrialRecord, ...], 
     if baseline is None or not baseline.measured:
         return tuple(trials), ()
     facts = max(baseline.measured, key=lambda launch: launch.started_at).provenance
-    aside = tuple(
-        Aside(launch, other)
-        for trial in trials
-        for launch in trial.measured
-        if (other := differing(facts, launch.provenance))
-    )
-    left_out = {(found.launch.trial_number, found.launch.launch_number) for found in aside}
-    kept = []
+    kept: list[TrialRecord] = []
+    aside: list[Aside] = []
     for trial in trials:
-        launches = tuple(n for n in trial.launches if (n.trial_number, n.launch_number) not in left_out)
-        if not trial.measured or any(launch.ok for launch in launches):
-            kept.append(trial.model_copy(update={"launches": launches}))
-    return tuple(kept), aside
+        out = [Aside(launch, other) for launch in trial.measured if (other := differing(facts, launch.provenance))]
+        aside += out
+        launches = _without(trial.launches, out)
+        if not out or any(launch.ok for launch in launches):
+            kept.append(with_launches(trial, launches))
+    return tuple(kept), tuple(aside)
+
+
+def _without(launches: tuple[LaunchRecord, ...], out: Sequence[Aside]) -> tuple[LaunchRecord, ...]:
+    if not out:
+        return launches
+    numbers = {found.launch.launch_number for found in out}
+    return tuple(launch for launch in launches if launch.launch_number not in numbers)
 
 
 def differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -53,6 +57,8 @@ def differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, t
 
     `ours` and `theirs`: their provenance.
     """
+    if ours is theirs:
+        return {}
     return {
         name: (value, theirs[name])
         for name, value in ours.items()

@@ -5,13 +5,15 @@ Pure, and drawn from the study alone, so that a crash in any phase loses nothing
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
+from sweeper.deciding.course import best_so_far, last_failures, luck_pct
 from sweeper.deciding.fresh import attempts, before_confirming
-from sweeper.deciding.launches import lost_to_host
+from sweeper.deciding.launches import lost_to_host, with_launches
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
@@ -34,6 +36,8 @@ class Progress:
     """Where the sweep stands. `launches_left` is an estimate until the end: what is clear ends early.
 
     `night_left_s`: so long until the night ends; `night_ends`: when, in words (`at 07:00`). None and empty: never.
+    `mean_launch_s`, `launch_sd_s`: of the `num_timed` measured launches. `course`: the best value after each of
+    the trials; `luck_pct`: how far chance alone may lift the best above the baseline; `failures`: the newest.
     """
 
     trials_done: int
@@ -45,6 +49,11 @@ class Progress:
     best_value: float | None
     night_left_s: float | None = None
     night_ends: str = ""
+    launch_sd_s: float = 0.0
+    num_timed: int = 0
+    luck_pct: float | None = None
+    course: tuple[float, ...] = ()
+    failures: tuple[LaunchRecord, ...] = ()
 
     @property
     def eta_s(self) -> float | None:
@@ -106,16 +115,17 @@ def _has_changed(trials: Sequence[TrialRecord]) -> bool:
 
 def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: BudgetSpec, objective: str) -> list[int]:
     """Trial numbers still to be confirmed. Finalists may be chosen by launches that are not compared any more."""
-    nothing = {trial.number: trial.model_copy(update={"launches": ()}) for trial in trials}
     compared = comparable(trials)[0]
-    seen = nothing | {trial.number: trial for trial in compared}
+    seen = {trial.number: trial for trial in compared}
     everything = {trial.number: trial for trial in trials}
     whole = [everything[number] for number in chosen.finalists]
     if any(len(attempts(t, whole)) >= MAX_ROUNDS_AGAIN * budget.confirm_launches for t in (trials[0], *whole)):
         return []
-    rivals = [seen[number] for number in chosen.finalists]
+    baseline, *rivals = [
+        seen.get(number, with_launches(everything[number], ())) for number in (0, *chosen.finalists)
+    ]
     return confirmations(
-        seen[0], rivals, budget.confirm_launches, objective, before_confirming(compared, objective)
+        baseline, rivals, budget.confirm_launches, objective, before_confirming(compared, objective)
     )
 
 
@@ -131,9 +141,10 @@ def progress(
     finished = [trial for trial in trials if trial.state is not TrialState.RUNNING]
     total = max(budget.trials if space_left else min(budget.trials, len(trials)), len(trials))
     durations = [duration_s(launch.started_at, launch.ended_at) for trial in trials for launch in trial.measured]
+    compared = comparable(trials)[0]
     scored = [
         (value, trial)
-        for trial in comparable(trials)[0]
+        for trial in compared
         if trial.state is TrialState.COMPLETE and (value := trial.mean(objective)) is not None
     ]
     rivals = [(value, trial) for value, trial in scored if not trial.is_baseline]
@@ -146,6 +157,11 @@ def progress(
         baseline_value=next((value for value, trial in scored if trial.is_baseline), None),
         best_trial=best,
         best_value=best_value,
+        launch_sd_s=statistics.stdev(durations) if len(durations) > 1 else 0.0,
+        num_timed=len(durations),
+        luck_pct=luck_pct(compared, best, len(rivals), objective) if best else None,
+        course=best_so_far(value for value, _ in rivals),
+        failures=last_failures(trials),
     )
 
 
