@@ -8,18 +8,21 @@ from dataclasses import replace
 from sweeper.deciding.plan import start_limit_s
 from sweeper.deciding.verdict import Verdict
 from sweeper.errors import FailureKind, SweepAborted, SweepInterrupted
+from sweeper.leases import LeaseLost
 from sweeper.policy import POLICY, Fault
 from sweeper.probing.nccl import NcclProbe
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.rig import Rig
 from sweeper.spec import LimitsSpec
 from sweeper.study import Study
-from sweeper.tracking import Tracker
+from sweeper.tracking import Tracker, view_name
 from sweeper.trial import Save, run_launch
 
 FINAL_SYNC_S = 60.0
 """How long the last sync of a sweep may take: nobody waits for a server any more."""
 
+LOOK_S = 5.0
+"""How often a worker that waits for others looks whether they are done."""
 
 Launch = Callable[[Proposal, Rig, Save], LaunchRecord]
 
@@ -42,10 +45,13 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
         rig.view.launch_started(proposal, study.progress(budget))
         try:
             record = launch(proposal, rig, study.save)
+            study.tell(proposal, record)
         except SweepInterrupted:
             study.release(proposal)
             raise
-        study.tell(proposal, record)
+        except LeaseLost as lost:
+            rig.view.notice(str(lost))
+            continue
         rig = after_launch(rig, study, record)
         rig.view.launch_ended(record, study.progress(budget))
         sync(tracker, study, rig)
@@ -56,10 +62,20 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
 
 
 def next_launch(rig: Rig, study: Study, probe: NcclProbe) -> Proposal | None:
-    """What to launch next, what is asked of the bare host done before; None when the sweep ends."""
-    if not rig.interrupts.finish_requested:
+    """What to launch next, what is asked of the bare host done before; None when the sweep ends.
+
+    A worker for which there is nothing to launch now waits until the others are done: one of them may die.
+    """
+    told = ""
+    while not rig.interrupts.finish_requested:
         probe.run_if_due()
-    return None if rig.interrupts.finish_requested else study.ask(rig.spec.budget)
+        if (proposal := study.ask(rig.spec.budget)) is not None or not study.waits_for:
+            return proposal
+        if told != study.waits_for:
+            rig.view.notice(f"waiting: {study.waits_for}")
+            told = study.waits_for
+        rig.clock.sleep(min(LOOK_S, rig.spec.study.lease_s / 4))
+    return None
 
 
 def stop_leftovers(rig: Rig) -> None:
@@ -78,7 +94,17 @@ def after_launch(rig: Rig, study: Study, record: LaunchRecord) -> Rig:
 
 
 def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = None) -> None:
-    """Bring MLflow up to date, as far as it can be reached; say so when it lags behind."""
+    """Bring MLflow up to date, as far as it can be reached; say so when it lags behind.
+
+    One worker does it for all that see the same MLflow. At the end (`deadline_s`) another one does it in its
+    place if it is gone, which is known when its lease is over.
+    """
+    view, waited_s = view_name(rig.spec.tracking), 0.0
+    while not study.keeps(view):
+        if deadline_s is None or waited_s > 1.5 * rig.spec.study.lease_s:
+            return
+        rig.clock.sleep(1.0)
+        waited_s += 1.0
     report = tracker.sync(study, deadline_s)
     if report.error:
         behind = f"; {report.num_behind} trials behind, tried again later" if report.num_behind else ""

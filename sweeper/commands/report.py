@@ -17,7 +17,7 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     from analysis.report import markdown, write  # loads pandas, which no other command needs
 
     place = config.load_place(arguments.overrides, arguments.config_dir)
-    store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+    store = StudyStore.of(place.study)
     stored = store.fact("fingerprint") or {}
     simplicity = engine_for(stored.get("engine.name", place.engine_name)).simplicity
     output = arguments.output

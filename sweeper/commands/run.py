@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,10 @@ from rich.console import Console
 from launchers.clock import SystemClock
 from launchers.shell import LocalShell
 from sweeper import config, tracking
+from sweeper.commands.fleet import hosts_of, run_on_all, worker_of
 from sweeper.commands.hosts import make_launcher
 from sweeper.commands.notes import arrival_notes, notes_on, remembering
+from sweeper.database import is_shared
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode
 from sweeper.facts import read_host_facts
@@ -24,6 +27,7 @@ from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
+from sweeper.ownership import at_work
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.spec import SweepSpec
@@ -33,9 +37,11 @@ from sweeper.study_setup import open_study
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     """Run or continue the sweep; prints its result. Raises SpecsweepError, LauncherError, SweepInterrupted."""
+    if (hosts := hosts_of(arguments.overrides)) is not None:
+        return run_on_all(hosts, arguments)
     overrides, config_dir = arguments.overrides, arguments.config_dir
     spec = config.load(overrides, config_dir).spec
-    console, clock = Console(file=lenient(sys.stdout)), SystemClock()
+    console = Console(file=lenient(sys.stdout))
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
     with interrupts.installed(), launcher.hold():
@@ -44,18 +50,19 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         facts = read_host_facts(spec, engine, launcher)
         with _hold_study(spec), _view(console, spec, plain=arguments.plain) as view:
             study, told = open_study(spec, engine, facts)
-            before = study.progress(spec.budget)
-            interrupts.say = view.notice
-            loads = rendered_loads(spec, engine, launcher, facts)
-            if remembered := remembering(spec, engine):
-                loads = tuple(map(once_each, loads))
-                view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
-            rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-            for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec)):
-                view.notice(note)
-            verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
+            interrupts.say = study.store.database.say = view.notice
+            with at_work(study.store, worker_of(spec.host), spec.study.lease_s) as (study.ownership, clock):
+                before = study.progress(spec.budget)
+                loads = rendered_loads(spec, engine, launcher, facts)
+                if remembered := remembering(spec, engine):
+                    loads = tuple(map(once_each, loads))
+                    view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
+                rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
+                for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec)):
+                    view.notice(note)
+                verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
-    if trials := study.trials():
+    if trials := study.compared():
         asked = spec.objective.text(spec.workload.name)
         console.print(result_table(trials, spec.objective_metric, console.width, asked))
     so_far = f"So far, with up to {after.launches_left} launches to go: " if after.launches_left else ""
@@ -74,7 +81,7 @@ def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
     Raises HostBusy.
     """
     Path(spec.study.dir).mkdir(parents=True, exist_ok=True)
-    if not spec.study.storage.startswith("sqlite"):
+    if is_shared(spec.study.storage):
         return nullcontext()
     return LocalShell(f"study {spec.study.name}").hold(f"{spec.study.dir}/{spec.study.name}.lock")
 
@@ -83,7 +90,7 @@ def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
 def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
     """The screen (or plain lines), and the same plain lines in the sweep's log file."""
     clock = SystemClock()
-    log_path = Path(spec.study.dir) / f"{spec.study.name}.log"
+    log_path = _log_path(spec)
     with log_path.open("a", encoding="utf-8") as file:
         log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective_metric)
         if plain or not console.is_terminal:
@@ -91,6 +98,12 @@ def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
             return
         with RichView(console, clock, spec.objective_metric) as screen:
             yield Views(log, screen)
+
+
+def _log_path(spec: SweepSpec) -> Path:
+    """The sweep's log; of a shared study each host has one."""
+    of_host = "." + re.sub(r"[^\w.-]", "_", spec.host.name)[:60] if is_shared(spec.study.storage) else ""
+    return Path(spec.study.dir) / f"{spec.study.name}{of_host}.log"
 
 
 def _where_to_look(spec: SweepSpec, overrides: Sequence[str], config_dir: Path | None) -> str:
@@ -102,6 +115,6 @@ def _where_to_look(spec: SweepSpec, overrides: Sequence[str], config_dir: Path |
         [
             f"Look next:  specsweep report {again}".rstrip(),
             f"            specsweep ui {again}".rstrip(),
-            f"            {Path(spec.study.dir) / (spec.study.name + '.log')}",
+            f"            {_log_path(spec)}",
         ]
     )

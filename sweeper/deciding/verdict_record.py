@@ -55,10 +55,11 @@ class Excluded(Record):
 class Verdict(Record):
     """`confirmed`: drawn from fresh launches of the finalists and the baseline, made after the search.
 
-    `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
-    when not even the baseline was measured. `comparisons` are sorted, fastest first. `num_baseline_launches` are
-    fresh ones; `num_earlier_launches` of the baseline count beside them when they fit. `differences`: in words,
-    how the outputs of the configurations in question differ from the baseline's.
+    `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None when
+    not even the baseline was measured. `comparisons` are sorted, fastest first. `num_baseline_launches` are fresh
+    ones; `num_earlier_launches` of the baseline count beside them when they fit. `differences`: in words, how the
+    outputs of the configurations in question differ from the baseline's. `scale`: in words, how the hosts of a
+    shared study compare, and whose values these are.
     """
 
     kind: VerdictKind
@@ -73,4 +74,5 @@ class Verdict(Record):
     noise: Noise = Noise()
     excluded: tuple[Excluded, ...] = ()
     differences: tuple[str, ...] = ()
+    scale: str = ""
     text: str
