@@ -8,6 +8,7 @@ suspended too long has lost that connection to the server's `idle_session_timeou
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
@@ -102,21 +103,22 @@ class SharedDatabase:
         self._key = int.from_bytes(hashlib.sha256(f"specsweep:{study}".encode()).digest()[:8], "big", signed=True)
         self._reconnect_s = reconnect_s
         self._clock = clock or SystemClock()
-        self._held: Any = None  # the driver's connection
-        event.listen(engine, "checkout", self._require_held)
+        self._fence = _Fence()
+        event.listen(engine, "checkout", self._fence.require)
+        weakref.finalize(self, engine.dispose)
 
     def exclusively(self, work: Callable[[], Result]) -> Result:
         """The result of `work` under the lock; done again from the start when lock and connection were lost.
 
         Raises what the storage raises, after `reconnect_s` seconds without a connection.
         """
-        if self._held is not None:
+        if self._fence.holder is not None:
             return work()
         return self.patiently(lambda: self._locked(work))
 
     def patiently(self, work: Callable[[], Result]) -> Result:
         """The result of `work`; done again when the connection was lost, unless that lost the lock too."""
-        if self._held is not None:
+        if self._fence.holder is not None:
             return work()
         lost_at_s: float | None = None
         while True:
@@ -148,8 +150,8 @@ class SharedDatabase:
             if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": self._key}):
                 return False
             connection.execute(text(f"SET idle_session_timeout = '{LOCK_IDLE_S:.0f}s'"))
-            held = connection.connection.dbapi_connection
-        self._held = held
+            holder = connection.connection.dbapi_connection
+        self._fence.holder = holder
         return True
 
     def _free(self) -> None:
@@ -159,11 +161,18 @@ class SharedDatabase:
                 connection.execute(text("SET idle_session_timeout = 0"))
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": self._key})
         finally:
-            self._held = None
+            self._fence.holder = None
 
-    def _require_held(self, connection: object, *_: object) -> None:
-        """A new connection in the place of the one that holds the lock is not to be written through."""
-        if self._held is not None and connection is not self._held:
+
+class _Fence:
+    """Lets nothing be written through a new connection in the place of the one that holds the lock, `holder`."""
+
+    def __init__(self) -> None:
+        self.holder: object = None
+
+    def require(self, connection: object, *_: object) -> None:
+        """Raises LockLost."""
+        if self.holder is not None and connection is not self.holder:
             raise LockLost("the connection that held the lock on the study was lost")
 
 
@@ -258,7 +267,8 @@ def is_lost(error: BaseException) -> bool:
             return True
         if isinstance(driver, psycopg.Error) and (driver.sqlstate or "").startswith(_RETRIED):
             return True
-    return error.__cause__ is not None and is_lost(error.__cause__)
+    cause = error.__cause__ or error.__context__  # SQLAlchemy complains of the transaction that was lost with it
+    return cause is not None and is_lost(cause)
 
 
 def reason_of(error: BaseException) -> str:

@@ -73,6 +73,7 @@ def _opened(url: str, name: str, reconnect_s: float, *, create: bool) -> tuple[o
             study = optuna.load_study(study_name=name, storage=storage, sampler=plain)
     except KeyError:
         names = ", ".join(sorted(optuna.get_all_study_names(storage))) or "none yet"
+        storage.engine.dispose()
         raise ConfigError([f"study.name: {name!r} is not in this storage; its studies: {names}"]) from None
     return study, SharedDatabase(storage.engine, name, reconnect_s) if is_shared(url) else FileDatabase()
 
