@@ -10,7 +10,9 @@ from functools import cached_property
 
 from analysis.frames import baseline_config
 from sweeper.deciding.comparable import Aside, comparable
+from sweeper.deciding.hosts import on_scale_of
 from sweeper.deciding.lossless import Gate
+from sweeper.deciding.sharing import CLOSING_HOST, scale_host
 from sweeper.deciding.verdict import Simplicity, Verdict, decide, fresh_launches
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
@@ -144,18 +146,20 @@ def read(store: StudyStore, simplicity: Simplicity) -> Reading:
     last = _texts(store.fact("verdict")).get("text", "")
     running = any(trial.state is TrialState.RUNNING for trial in recorded)
     gate = Gate(allow_lossy=store.fact(ALLOW_LOSSY) is True)
-    said = {decide(trials, objective, simplicity, gate).text for trials in (recorded, comparable(recorded)[0])}
+    host = scale_host(recorded, objective, str(store.fact(CLOSING_HOST) or ""))
+    kept = comparable(recorded)[0]
+    said = {decide(trials, objective, simplicity, gate, host).text for trials in (recorded, kept)}
     secrets = secrets_of(recorded)
     masked = tuple(map(secrets.masked, recorded))
     trials, aside = comparable(masked)
     return Reading(
         name=store.name,
         recorded=masked,
-        trials=trials,
+        trials=on_scale_of(trials, objective, host),
         aside=aside,
         objective=objective,
         objective_text=asked,
-        verdict=decide(trials, objective, simplicity, gate),
+        verdict=decide(trials, objective, simplicity, gate, host),
         last_verdict=secrets.hide(last),
         settled=last in said and bool(recorded) and not running,
         fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in fingerprint.items()},

@@ -48,10 +48,11 @@ FROM specsweep_leases WHERE study_id = :study_id ORDER BY name
 """
 _DROP = "DELETE FROM specsweep_leases WHERE study_id = :study_id AND owner = :owner AND name = :name"
 _DROP_ALL = "DELETE FROM specsweep_leases WHERE study_id = :study_id AND owner = :owner"
-_DROP_GONE = """
-DELETE FROM specsweep_leases
-WHERE study_id = :study_id AND name LIKE :names AND expires_at <= clock_timestamp()
+_LOSE = """
+UPDATE specsweep_leases SET owner = ''
+WHERE study_id = :study_id AND name LIKE :names AND owner <> '' AND expires_at <= clock_timestamp()
 """
+_DROP_LOST = "DELETE FROM specsweep_leases WHERE study_id = :study_id AND name LIKE :names AND owner = ''"
 
 
 class LeaseLost(SpecsweepError):
@@ -78,7 +79,10 @@ class Worker:
 
 @dataclass(frozen=True)
 class Lease:
-    """A row, as of the moment it was read. `left_s`: until it is over, below 0 when it is."""
+    """A row, as of the moment it was read. `left_s`: until it is over, below 0 when it is.
+
+    `owner`: empty for a lease that its owner has lost.
+    """
 
     name: str
     owner: str
@@ -103,8 +107,14 @@ class Leases(Protocol):
     def all(self) -> tuple[Lease, ...]:
         """Every lease of the study, those that are over too."""
 
-    def drop_those_over(self, prefix: str) -> None:
-        """Forget leases that are over and whose names begin so."""
+    def lose_those_over(self, prefix: str) -> None:
+        """Take leases that are over, and whose names begin so, from their owners, in one statement.
+
+        A worker that renews its lease at the same moment either has it after that, or finds that it has not.
+        """
+
+    def drop_lost(self, prefix: str) -> None:
+        """Forget leases that were lost and whose names begin so."""
 
     def drop_all_of(self, owner: str) -> None:
         """End all leases of a worker, which is known to be gone."""
@@ -146,9 +156,13 @@ class SharedLeases:
         with self._engine.connect() as connection:
             return tuple(Lease(**row) for row in connection.execute(text(_ALL), self._row).mappings())
 
-    def drop_those_over(self, prefix: str) -> None:
+    def lose_those_over(self, prefix: str) -> None:
+        """Clear the rows' owners."""
+        self._run(_LOSE, names=f"{prefix}%")
+
+    def drop_lost(self, prefix: str) -> None:
         """Delete the rows."""
-        self._run(_DROP_GONE, names=f"{prefix}%")
+        self._run(_DROP_LOST, names=f"{prefix}%")
 
     def drop_all_of(self, owner: str) -> None:
         """Delete the rows."""

@@ -95,7 +95,11 @@ class Shared:
                     f"If that one has just died, its lease is over in {max(lease.left_s, 0):.0f} s",
                     lease.owner,
                 )
-        self._leases.drop_those_over(_WORKER)
+        self._leases.lose_those_over(_WORKER)
+        self._leases.drop_lost(_WORKER)
+        self._be_known()
+
+    def _be_known(self) -> None:
         self._leases.claim(f"{_WORKER}{self._worker.id}")
 
     def leave(self) -> None:
@@ -103,14 +107,16 @@ class Shared:
         self._leases.drop_all_of(self._worker.id)
 
     def crew(self, closing_host: str) -> Crew | None:
-        """Drawn from the leases that are not over."""
-        living = [lease for lease in self._leases.all() if lease.lives]
-        others = [lease for lease in living if lease.owner != self._worker.id]
+        """Launches whose lease is over are nobody's from now on; all others are their owners'."""
+        self._be_known()
+        self._leases.lose_those_over(_LAUNCH)
+        leases = self._leases.all()
+        others = [lease for lease in leases if lease.owner not in ("", self._worker.id)]
         return Crew(
             host=self._worker.host,
             busy=frozenset(numbers[0] for lease in others if (numbers := _launch_of(lease))),
             closing_host=closing_host,
-            is_closing=any(n.name.startswith(_WORKER) and n.host == closing_host for n in living),
+            is_closing=any(n.name.startswith(_WORKER) and n.host == closing_host and n.lives for n in leases),
         )
 
     def begin(self, trial: TrialRecord) -> int:
@@ -125,9 +131,8 @@ class Shared:
         if not self._leases.claim(_name(trial.number, number)):
             raise LeaseLost(f"trial {trial.number}: launch {number} was taken by another worker")
         for lease in begun:
-            if not lease.lives and lease.owner != self._worker.id:
-                self._say(f"trial {trial.number} is taken over from worker {lease.owner}, whose lease is over")
-        self._leases.drop_those_over(f"{_LAUNCH}{trial.number}:")
+            if not lease.owner:
+                self._say(f"trial {trial.number} is taken over from host {lease.host}: its worker's lease is over")
         return number
 
     def require(self, trial_number: int, launch_number: int) -> None:
@@ -141,6 +146,7 @@ class Shared:
     def end(self, trial_number: int, launch_number: int) -> None:
         """Whoever asks next may have the trial, if it is not settled."""
         self._leases.drop(_name(trial_number, launch_number))
+        self._leases.drop_lost(f"{_LAUNCH}{trial_number}:")
 
     def keeps(self, what: str) -> bool:
         """Whoever claims it first, until that worker is gone."""

@@ -18,7 +18,7 @@ from sweeper.deciding.best_so_far import reference
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.hosts import on_scale_of, value_to_tell
 from sweeper.deciding.plan import Progress, Step, next_step, progress
-from sweeper.deciding.sharing import Crew, Wait, scale_host, shared_step
+from sweeper.deciding.sharing import CLOSING_HOST, Crew, Wait, scale_host, shared_step
 from sweeper.deciding.sharing import Ranking as Ranking
 from sweeper.deciding.verdict import Simplicity, Verdict, decide
 from sweeper.errors import FailureKind
@@ -32,9 +32,6 @@ from sweeper.samplers.physics import is_enough
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.storage import StudyStore
 from sweeper.study_facts import identity_of, require_same_settings, searched_otherwise
-
-CLOSING_HOST = "closing_host"
-"""The host on which the finalists of a shared study are confirmed."""
 
 
 class Study:

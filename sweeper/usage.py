@@ -37,6 +37,9 @@ Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.v
       space.speculative_draft_model_path=/models/m-eagle3
                                                     SGLang on a GPU host, over SSH
 
+  specsweep run --config-dir my study.storage=postgresql://sweeps@db/sweeps 'hosts=[gpu1,gpu2]'
+                                                    one worker on each host of my/host/, all on one study
+
 Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
 same command goes on later.
 """

@@ -11,6 +11,9 @@ from sweeper.deciding.plan import Step, closing_steps, resumed, search_step, sea
 from sweeper.records import Purpose, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec
 
+CLOSING_HOST = "closing_host"
+"""The fact in which a shared study keeps the host on which its finalists are confirmed."""
+
 
 @dataclass(frozen=True)
 class Ranking:

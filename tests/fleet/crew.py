@@ -81,12 +81,20 @@ class Fleet:
     lease_s: float = 3.0
     launch_s: float = 0.3
     confirm_launches: int = 0
+    started: list[Running] = field(default_factory=list)
 
     def start(self, host: str, *, launch_s: float | None = None) -> Running:
         numbers = (self.trials, self.lease_s, launch_s or self.launch_s, self.confirm_launches)
         argv = [sys.executable, "-m", "tests.fleet.worker", self.url, str(self.folder), host, *map(str, numbers)]
         made = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        return Running(host, made)
+        self.started.append(Running(host, made))
+        return self.started[-1]
+
+    def end_all(self) -> None:
+        """Kill what still runs."""
+        for running in self.started:
+            running.kill()
+            running.process.wait()
 
     def records(self) -> tuple[TrialRecord, ...]:
         return open_study(self.url, self.folder).trials()
