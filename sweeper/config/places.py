@@ -24,8 +24,8 @@ def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) 
     meaning too: MLflow would write into another folder, or nowhere.
     """
     uri, storage, folder = _text(tracking, "uri"), _text(study, "storage"), _text(study, "dir")
-    if reason := _storage_mistake(storage, uri):
-        return [f"study.storage: {shown(storage)} {reason}"]
+    if wrong := _storage_mistake(storage, uri):
+        return [f"study.storage: {shown(storage)} {wrong}"]
     if reason := uri_mistake(uri):
         return [f"tracking.uri: {reason}", *_folder_mistakes({"study.dir": (folder, folder)})]
     if lines := _folder_mistakes({"study.dir": (folder, folder)}):
