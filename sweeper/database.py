@@ -267,15 +267,20 @@ def is_lost(error: BaseException) -> bool:
             return True
         if isinstance(driver, psycopg.Error) and (driver.sqlstate or "").startswith(_RETRIED):
             return True
-    cause = error.__cause__ or error.__context__  # SQLAlchemy complains of the transaction that was lost with it
+    cause = _cause_of(error)
     return cause is not None and is_lost(cause)
 
 
 def reason_of(error: BaseException) -> str:
     """The first line of what the driver said, which holds no password."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    while (cause := _cause_of(error)) is not None:
+        error = cause
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    """What an error of the storage comes from; SQLAlchemy may complain of the transaction that was lost with it."""
+    return error.__cause__ or (error.__context__ if isinstance(error, SQLAlchemyError) else None)
 
 
 def _say_nothing(_: str) -> None:
