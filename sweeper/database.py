@@ -279,7 +279,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _cause_of(error: BaseException) -> BaseException | None:
-    """What an error of the storage comes from; SQLAlchemy may complain of the transaction that was lost with it."""
+    """What an error of the storage comes from; SQLAlchemy may complain of the transaction lost with it."""
     return error.__cause__ or (error.__context__ if isinstance(error, SQLAlchemyError) else None)
 
 
