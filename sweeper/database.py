@@ -200,6 +200,12 @@ def masked(url: str) -> str:
     return f"{scheme}://***@{rest}" if parsed.username or parsed.password else f"{scheme}://{rest}"
 
 
+def has_password(url: str) -> bool:
+    """Whether an address that can be read holds one."""
+    parsed = make_url(normal_url(url))
+    return parsed.password is not None or "password" in parsed.query
+
+
 def engine_settings(url: str | URL) -> dict[str, Any]:
     """How SQLAlchemy is to connect.
 

@@ -17,7 +17,7 @@ from launchers.shell import LocalShell
 from sweeper import config, tracking
 from sweeper.commands.fleet import hosts_of, run_on_all, worker_of
 from sweeper.commands.hosts import make_launcher
-from sweeper.commands.notes import arrival_notes, notes_on, remembering
+from sweeper.commands.notes import arrival_notes, notes_on, remembering, storage_notes
 from sweeper.database import is_shared
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
                     loads = tuple(map(once_each, loads))
                     view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
                 rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-                for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec)):
+                for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec), *storage_notes(spec)):
                     view.notice(note)
                 verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from launchers.errors import HostBusy
-from sweeper.database import SharedDatabase, connect, masked, normal_url
+from sweeper.database import SharedDatabase, connect, has_password, masked, normal_url
 from sweeper.errors import ConfigError
 from sweeper.leases import LeaseLost, SharedLeases, Worker
 from sweeper.ownership import Shared, at_work
@@ -65,6 +65,12 @@ LeasesOf = Callable[[Worker], SharedLeases]
 )
 def test_an_address_is_understood_and_shown_without_secrets(url: str, shown: str) -> None:
     assert masked(normal_url(url)) == shown
+
+
+def test_a_password_in_an_address_is_noticed() -> None:
+    assert has_password("postgresql://me:secret@db/x")
+    assert has_password("postgresql:///x?password=secret")
+    assert not has_password("postgresql://me@db/x")
 
 
 def without_password(postgres: Cluster, database: str) -> str:
