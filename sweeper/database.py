@@ -16,9 +16,10 @@ from typing import Any, Protocol, TypeVar
 import optuna
 import psycopg
 from sqlalchemy import URL, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from launchers.clock import Clock, SystemClock
+from sweeper.addresses import is_shared
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
 """What a storage that is full, locked or gone raises in the middle of a sweep."""
@@ -174,36 +175,6 @@ class _Fence:
         """Raises LockLost."""
         if self.holder is not None and connection is not self.holder:
             raise LockLost("the connection that held the lock on the study was lost")
-
-
-def is_shared(url: str) -> bool:
-    """Whether several hosts can share a study in the storage at this address."""
-    return url.startswith(("postgresql", "postgres:"))
-
-
-def normal_url(url: str) -> str:
-    """The address as SQLAlchemy takes it: `postgresql://` and `postgres://` mean psycopg."""
-    for plain in ("postgresql://", "postgres://"):
-        if url.startswith(plain):
-            return f"postgresql+psycopg://{url.removeprefix(plain)}"
-    return url
-
-
-def masked(url: str) -> str:
-    """The address without anything that may be secret: user, password, and a password among the options."""
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        return f"{url.partition('://')[0]}://***"
-    shown = parsed.difference_update_query(["password", "sslpassword", "passfile"])
-    scheme, _, rest = shown._replace(username=None, password=None).render_as_string().partition("://")
-    return f"{scheme}://***@{rest}" if parsed.username or parsed.password else f"{scheme}://{rest}"
-
-
-def has_password(url: str) -> bool:
-    """Whether an address that can be read holds one."""
-    parsed = make_url(normal_url(url))
-    return parsed.password is not None or "password" in parsed.query
 
 
 def engine_settings(url: str | URL) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import optuna
 
+from sweeper.addresses import is_shared, masked, normal_url
 from sweeper.database import (
     STORAGE_ERRORS,
     Database,
@@ -14,9 +15,6 @@ from sweeper.database import (
     SharedDatabase,
     being_opened,
     engine_settings,
-    is_shared,
-    masked,
-    normal_url,
     prepared,
     reason_of,
 )

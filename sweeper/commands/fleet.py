@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from launchers.children import run_side_by_side
 from launchers.errors import LauncherError
 from sweeper import config
-from sweeper.database import is_shared, masked
+from sweeper.addresses import is_shared, masked
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.host_spec import HostSpec
 from sweeper.leases import Worker

@@ -15,10 +15,10 @@ from rich.console import Console
 from launchers.clock import SystemClock
 from launchers.shell import LocalShell
 from sweeper import config, tracking
+from sweeper.addresses import is_shared
 from sweeper.commands.fleet import hosts_of, run_on_all, worker_of
 from sweeper.commands.hosts import make_launcher
 from sweeper.commands.notes import arrival_notes, notes_on, remembering, storage_notes
-from sweeper.database import is_shared
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode
 from sweeper.facts import read_host_facts

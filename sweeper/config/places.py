@@ -9,8 +9,8 @@ from pathlib import Path
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from sweeper.addresses import is_shared, normal_url
 from sweeper.config.mistakes import one_line, shown
-from sweeper.database import is_shared, normal_url
 from sweeper.tracking.place import uri_mistake
 
 _NOT_IN_URL = re.compile(r"[?#%\x00-\x1f]")

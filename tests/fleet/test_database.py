@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from launchers.errors import HostBusy
-from sweeper.database import SharedDatabase, connect, has_password, masked, normal_url
+from sweeper.addresses import has_password, masked, normal_url
+from sweeper.database import SharedDatabase, connect
 from sweeper.errors import ConfigError
 from sweeper.leases import LeaseLost, SharedLeases, Worker
 from sweeper.ownership import Shared, at_work
