@@ -49,22 +49,23 @@ def shared_step(
 ) -> Step | Wait | None:
     """The worker's next launch, or None when the sweep is complete.
 
-    A trial that was begun, not told, and is nobody's comes first; then the host's own baseline, the search, and,
-    when no trial is under way any more, the close ones again. The finalists are confirmed by one host alone.
+    The host's own baseline comes first, without which nothing of it can be compared; then a trial that was begun,
+    not told, and is nobody's; then the search, and, when no trial is under way any more, the close ones again.
+    The finalists are confirmed by one host alone.
     """
-    orphan = next((t for t in trials if t.state is TrialState.RUNNING and t.number not in crew.busy), None)
-    if orphan is not None:
-        return resumed(orphan)
     if not trials:
         return Step(Purpose.BASELINE, None)
+    running = [trial for trial in trials if trial.state is TrialState.RUNNING]
+    orphan = next((trial for trial in running if trial.number not in crew.busy), None)
     searching = searches_on(trials, budget, space_left)
-    if crew.host not in levels_of(trials, ranking.objective) and (
-        searching or trials[0].state is TrialState.RUNNING
-    ):
+    has_work = searching or orphan is not None or trials[0] in running
+    if has_work and crew.host not in levels_of(trials, ranking.objective):
         return Step(Purpose.BASELINE, 0)
+    if orphan is not None:
+        return resumed(orphan)
     if searching:
         return search_step(on_scale_of(trials, ranking.objective, crew.host), budget)
-    if any(trial.state is TrialState.RUNNING for trial in trials):
+    if running:
         return Wait("other workers still measure their last trials")
     return _closing(trials, crew, budget, ranking)
 

@@ -131,6 +131,13 @@ def test_a_trial_that_is_nobody_s_comes_first() -> None:
     assert step(trials, Crew("a", busy=frozenset({1}))) == Step(Purpose.SEARCH, 2)
 
 
+def test_a_host_takes_nothing_over_before_it_has_a_baseline() -> None:
+    trials = [baseline(a=50.0), trial(1, state=TrialState.RUNNING, m=1)]
+    full = BUDGET.model_copy(update={"trials": 2})
+    assert step(trials, Crew("b"), full) == Step(Purpose.BASELINE, 0)
+    assert step(trials, Crew("a"), full) == Step(Purpose.SEARCH, 1)
+
+
 def test_the_baseline_is_due_by_the_launches_of_the_own_host_alone() -> None:
     budget = BUDGET.model_copy(update={"trials": 9, "baseline_every": 2})
     trials = [baseline(a=50.0, b=40.0), *(found(n, "b", 44.0) for n in (1, 2, 3))]
