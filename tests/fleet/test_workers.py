@@ -47,6 +47,7 @@ def test_a_dead_worker_s_trial_is_taken_over_once_and_keeps_its_number(fleet_of:
     assert (seen.duplicates, seen.twice_measured, seen.left_behind) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_an_early_restart_on_the_same_host_need_not_wait_for_the_lease(fleet_of: FleetOf) -> None:
     fleet = fleet_of(trials=3, lease_s=3000)
     dying = fleet.start("a", launch_s=60)
@@ -72,6 +73,7 @@ def test_a_worker_that_was_suspended_beyond_its_lease_gives_its_trial_up(fleet_o
     assert (seen.duplicates, seen.twice_measured, seen.left_behind) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_server_that_restarts_in_mid_sweep_loses_and_doubles_nothing(
     postgres: Cluster, fleet_of: FleetOf
 ) -> None:
@@ -101,6 +103,7 @@ def test_every_host_measures_its_own_baseline_and_one_confirms(fleet_of: FleetOf
     assert "All values are on the scale of host" in verdicts.pop()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_one_worker_and_the_others_do_the_rest(fleet_of: FleetOf) -> None:
     fleet = fleet_of(trials=6, lease_s=3000)
     leaver, other = fleet.start("a", launch_s=60), fleet.start("b")
