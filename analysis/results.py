@@ -159,8 +159,8 @@ def comparison(reading: Reading) -> list[str]:
             f" Each end of an interval holds with {_CONFIDENCE} confidence, with the same end of all others. "
             "One that spans 1 is not significant."
         )
-    if earlier := verdict.num_earlier_launches:
-        how += f" {count(earlier, 'earlier launch')} of the baseline count as well, the host's drift taken out."
+    if any(row.num_choosing for row in verdict.comparisons):
+        how += " The launches by which a finalist was chosen count a little; choice and drift are allowed for."
     return ["## Compared with the baseline", "", how, "", *table(columns, rows)]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
-from sweeper.deciding.fresh import attempts, repeated
+from sweeper.deciding.fresh import attempts, before_confirming
 from sweeper.deciding.launches import lost_to_host
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
@@ -145,8 +145,9 @@ def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: Budget
     if any(len(attempts(t, whole)) >= MAX_ROUNDS_AGAIN * budget.confirm_launches for t in (trials[0], *whole)):
         return []
     rivals = [seen[number] for number in chosen.finalists]
-    others = repeated(compared, objective)
-    return confirmations(seen[0], rivals, budget.confirm_launches, objective, others)
+    return confirmations(
+        seen[0], rivals, budget.confirm_launches, objective, before_confirming(compared, objective)
+    )
 
 
 def _every_recheck(budget: BudgetSpec) -> int:

@@ -116,8 +116,8 @@ def _launches(verdict: Verdict, row: Comparison) -> str:
     fresh = (
         f"{theirs} fresh launches each" if theirs == base else f"{theirs} fresh launches, {base} of the baseline"
     )
-    earlier = verdict.num_earlier_launches
-    return f"From {fresh}{f', and {earlier} earlier ones of the baseline' if earlier else ''}."
+    chosen = f"; the {row.num_choosing} by which it was chosen count a little" if row.num_choosing > 1 else ""
+    return f"From {fresh}{chosen}."
 
 
 def _excluded(row: Excluded, objective: str) -> str:
