@@ -16,7 +16,7 @@ from sweeper.host_spec import HostSpec
 from sweeper.leases import Worker
 from sweeper.spec import SweepSpec
 from sweeper.streams import lenient
-from sweeper.text import plain
+from sweeper.text import plain, without_codes
 
 _KEY = "hosts="
 _NAMES = re.compile(r"\[?\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]?")
@@ -67,7 +67,7 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
     width, out = max(map(len, hosts)), lenient(sys.stdout)
 
     def show(name: str, line: str) -> None:
-        out.write(f"{name:{width}} | {plain(line, _MAX_LINE)}\n")
+        out.write(f"{name:{width}} | {without_codes(line)[:_MAX_LINE]}\n")
         out.flush()
 
     try:

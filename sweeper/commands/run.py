@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from launchers.clock import SystemClock
+from launchers.passwords import without_passwords
 from launchers.shell import LocalShell
 from sweeper import config, tracking
 from sweeper.addresses import is_shared
@@ -110,7 +111,7 @@ def _where_to_look(spec: SweepSpec, overrides: Sequence[str], config_dir: Path |
     words = [o for o in overrides if o.startswith(("preset=", "study", "tracking"))]
     if config_dir is not None:
         words = ["--config-dir", str(config_dir), *words]
-    again = shlex.join(words)
+    again = without_passwords(shlex.join(words))
     return "\n".join(
         [
             f"Look next:  specsweep report {again}".rstrip(),

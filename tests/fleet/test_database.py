@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from launchers.errors import HostBusy
+from launchers.passwords import without_passwords
 from sweeper.addresses import has_password, masked, normal_url
 from sweeper.database import SharedDatabase, connect
 from sweeper.errors import ConfigError
@@ -66,6 +67,14 @@ LeasesOf = Callable[[Worker], SharedLeases]
 )
 def test_an_address_is_understood_and_shown_without_secrets(url: str, shown: str) -> None:
     assert masked(normal_url(url)) == shown
+
+
+def test_no_command_that_is_shown_holds_a_password() -> None:
+    words = (
+        "specsweep run 'study.storage=postgresql://me:se:cret@db/x?a=b&password=secret' study.dir=d http://h:80/x"
+    )
+    shown = "specsweep run 'study.storage=postgresql://me:***@db/x?a=b&password=***' study.dir=d http://h:80/x"
+    assert without_passwords(words) == shown
 
 
 def test_a_password_in_an_address_is_noticed() -> None:
