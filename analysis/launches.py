@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from analysis.frames import trial_name
 from analysis.markup import MISSING, Markdown, count, duration, inline, table
 from analysis.reading import Reading
+from sweeper.fingerprint import IMPORTED
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, duration_s
 
 MAX_TRIALS = 30
@@ -30,7 +31,7 @@ _RESTART = ("start", "stop")
 
 def purposes(reading: Reading) -> list[str]:
     """How many launches were made for what, and which configurations had more than one."""
-    if not reading.launches:
+    if not reading.launches or IMPORTED in reading.fingerprint:
         return []
     made = {why: [n for n in reading.launches if n.purpose is why] for why in _WHY}
     rows = [
@@ -69,8 +70,8 @@ def _several_row(reading: Reading, trial: TrialRecord, whys: Sequence[Purpose]) 
 
 
 def costs(reading: Reading) -> list[str]:
-    """Where the time of all launches went."""
-    if not reading.launches:
+    """Where the time of all launches went; nobody knows it of imported ones."""
+    if not reading.launches or IMPORTED in reading.fingerprint:
         return []
     whole = sum(_length(launch) for launch in reading.launches)
     good = [launch for launch in reading.launches if launch.ok]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from analysis.markup import Markdown, count, fenced, inline, shell_words, table
 from analysis.reading import Reading
 from sweeper.deciding.comparable import Aside
+from sweeper.fingerprint import IMPORTED
 
 MAX_ASIDE = 40
 
@@ -15,6 +16,13 @@ def provenance(reading: Reading) -> list[str]:
     facts = [[inline(path), inline(value, 600)] for path, value in reading.fingerprint.items()]
     lines += table({"setting": "l", "value": "l"}, facts) if facts else ["Nothing has been written down yet."]
     lines += _recorded(reading)
+    if IMPORTED in reading.fingerprint:
+        return [
+            *lines,
+            "",
+            "These results were imported: no sweep goes on with them, but one can learn from them",
+            *_learning(reading),
+        ]
     name = shell_words([f"study.name={reading.name}"], {})[0]
     again = [f"specsweep run {name}", f"specsweep run {name} budget.trials={2 * max(len(reading.recorded), 10)}"]
     return [
@@ -26,6 +34,11 @@ def provenance(reading: Reading) -> list[str]:
         "",
         *fenced(again, "bash"),
     ]
+
+
+def _learning(reading: Reading) -> list[str]:
+    words = shell_words([f"study.warm_start=[{reading.name}]"], {})[0]
+    return ["(on the host that they are of):", "", *fenced([f"specsweep run study.name=next {words}"], "bash")]
 
 
 def _recorded(reading: Reading) -> list[str]:

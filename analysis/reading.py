@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from analysis.frames import baseline_config
-from sweeper.deciding.comparable import Aside, comparable
+from sweeper.deciding.comparable import SOURCES, Aside, comparable
 from sweeper.deciding.hosts import on_scale_of
 from sweeper.deciding.lossless import Gate
 from sweeper.deciding.sharing import CLOSING_HOST, scale_host
@@ -109,7 +109,7 @@ class Reading:
     def differing(self) -> dict[str, tuple[str, ...]]:
         """Facts of provenance that are not the same for all measured launches, with their values."""
         rows = [launch.provenance for launch in self.measured]
-        names = dict.fromkeys(name for row in rows for name in row)
+        names = dict.fromkeys(name for row in rows for name in row if name not in SOURCES)
         values = {name: tuple(dict.fromkeys(row[name] for row in rows if name in row)) for name in names}
         return {name: found for name, found in values.items() if len(found) > 1}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from analysis import (
     all_reduce,
     details,
+    diagnosis,
     doubts,
     gpus,
     launches,
@@ -35,6 +36,7 @@ SECTIONS = (
     results.title,
     results.verdict,
     results.comparison,
+    diagnosis.diagnosis,
     tables.ranked,
     predictions.predictions,
     all_reduce.all_reduce,

@@ -37,9 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(arguments: argparse.Namespace) -> ExitCode:
     """What the command does: the function of its name in the module of its name, loaded only now."""
     from importlib import import_module
+    from keyword import iskeyword
 
     name = str(arguments.command)
-    function: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(f"sweeper.commands.{name}"), name)
+    word = f"{name}_" if iskeyword(name) else name  # `import` can be no name in Python
+    function: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(f"sweeper.commands.{word}"), word)
     return function(arguments)
 
 

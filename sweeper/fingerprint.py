@@ -13,6 +13,9 @@ from sweeper.workload_spec import WorkloadSpec
 
 Fingerprint = Mapping[str, str]
 
+IMPORTED = "imported"
+"""The path under which an imported study says whose results it holds; no sweep has it."""
+
 _PLAIN_WORD = re.compile(r"(?!(true|false|null|nan|inf)$)[A-Za-z][\w./-]*", re.IGNORECASE | re.ASCII)
 
 
@@ -80,6 +83,13 @@ def _workload(path: str, workload: WorkloadSpec) -> dict[str, str]:
 
 def require_same(study_name: str, stored: Fingerprint, current: Fingerprint) -> None:
     """Raises StudyMismatch that lists every difference and says what to do."""
+    if IMPORTED in stored:
+        raise StudyMismatch(
+            f"study {study_name!r} was imported ({stored[IMPORTED]}): nobody knows that new launches would be "
+            f"measured "
+            f"as those were, so no sweep continues it.\nA new study can learn from it: study.name=ANOTHER_NAME "
+            f"study.warm_start=[{study_name}]"
+        )
     lines = [
         f"  {path}: {stored.get(path, '(absent)')} then, {current.get(path, '(absent)')} now"
         for path in sorted({*stored, *current})

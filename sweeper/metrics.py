@@ -90,6 +90,22 @@ _ROWS = (
         mlflow_alias="accept_len",
     ),
     Metric(
+        "accept_length_low",
+        "accept_len, least",
+        "tok",
+        "where a source tells only a range of accept_len: its lower end",
+        digits=2,
+        minimum=1.0,
+    ),
+    Metric(
+        "accept_length_high",
+        "accept_len, most",
+        "tok",
+        "where a source tells only a range of accept_len: its upper end",
+        digits=2,
+        minimum=1.0,
+    ),
+    Metric(
         "accept_rate",
         "accept rate",
         "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from sweeper.records import LaunchRecord, TrialRecord, WorkloadResult
 from sweeper.spec import FlagValue, ServerConfig
@@ -97,7 +98,7 @@ def _in_config(config: ServerConfig) -> list[str]:
 
 
 def _in_argv(launch: LaunchRecord) -> Iterator[str]:
-    for word, following in zip(launch.argv, (*launch.argv[1:], ""), strict=True):
+    for word, following in zip_longest(launch.argv, launch.argv[1:], fillvalue=""):
         name, equals, value = word.partition("=")
         if word.startswith("-") and is_secret_name(name) and not (following.startswith("-") and not equals):
             yield value if equals else following

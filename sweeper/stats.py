@@ -74,6 +74,13 @@ def t_quantile(probability: float, degrees: float) -> float:
     return float(stats.t.ppf(probability, degrees))
 
 
+def f_above(ratio: float, degrees: float, degrees_below: float) -> float:
+    """How often the ratio of two equal variances is this large, or larger: the F distribution's upper tail."""
+    from scipy import stats
+
+    return float(stats.f.sf(ratio, degrees, degrees_below))
+
+
 def fisher_greater(found: int, of: int, other_found: int, of_others: int) -> float:
     """How likely `found` of `of` or more would be if both shares were equal: Fisher's exact test, one-sided."""
     import numpy as np

@@ -71,6 +71,29 @@ The last lines say how good a drafter would have to be: the accept_len at which 
 baseline, and the best trial.
 """
 
+IMPORT_HELP = """\
+Make a study of results that you already have: then report, predict, ui and a warm start work on them.
+
+Files: a CSV with a header; the lines of SGLang's bench_speculative.py and of `sglang.bench_serving --output-file`;
+what `vllm bench serve --save-result` (or --append-result) writes. Rows of one configuration are repeats. A row
+that the study has already is not added again. The study must have a name; a sweep never continues it.
+
+  specsweep import results.jsonl study.name=before
+                                                    the format is told from the file
+  specsweep import night.csv study.name=night --set speculative_algorithm=EAGLE3 \\
+      --columns throughput=toks --columns accept_length=acc --keep tp_size
+                                                    columns of other names; tp_size is a flag that varied
+  specsweep import r1.json study.name=v --set method=eagle3 --set num_speculative_tokens=3
+  specsweep import r0.json study.name=v --set method=none
+                                                    vLLM's files do not tell the server's configuration
+  specsweep import table.csv study.name=b1 --where batch_size=1 --baseline draft=none
+                                                    one load at a time; which rows are the baseline
+
+Roles of columns: throughput, decode_throughput, accept_length, ttft_ms or ttft_s (and tpot, itl_p99, e2e_latency),
+algorithm, drafter, num_steps, topk, draft_tokens, cuda_graphs, baseline, repeat, prompt, prompt_class,
+concurrency, request_rate, workload, model, engine_version, host, date, ... (docs/import.md).
+"""
+
 UI_HELP = """\
 Open MLflow's web page on the sweep's database: runs side by side, charts, logs of every server.
 
@@ -116,6 +139,23 @@ def _report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--output", metavar="FILE", help="where to write it; - prints it")
 
 
+def _import_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--format", default="", metavar="FORMAT", help="csv, bench_speculative, bench_serving, vllm_serve"
+    )
+    sub.add_argument(
+        "--engine", default="", metavar="NAME", help="whose results these are: sglang, llamacpp, vllm"
+    )
+    for name, metavar, text in (
+        ("--columns", "ROLE=COLUMN", "what a column means; several by commas"),
+        ("--keep", "COLUMN", "a column that is a flag of the server, or a variable; several by commas"),
+        ("--set", "FLAG=VALUE", "a flag that all of these rows were measured with"),
+        ("--where", "COLUMN=VALUE", "only rows with this value"),
+    ):
+        sub.add_argument(name, action="append", default=[], metavar=metavar, help=text)
+    sub.add_argument("--baseline", default="", metavar="COLUMN=VALUE", help="marks rows without speculation")
+
+
 def _ui_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     sub.add_argument("--port", type=int, default=5000, help="port to listen on (default: %(default)s)")
@@ -125,5 +165,6 @@ USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
     "report": Usage(REPORT_HELP, _report_options),
     "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),
+    "import": Usage(IMPORT_HELP, _import_options, also_asked="; files to import"),
     "ui": Usage(UI_HELP, _ui_options),
 }

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sweeper import config
-from sweeper.engines.registry import engine_for
+from sweeper.engines.registry import simplicity_of
 from sweeper.errors import ExitCode
 from sweeper.storage import StudyStore
 
@@ -19,7 +19,7 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     place = config.load_place(arguments.overrides, arguments.config_dir)
     store = StudyStore.of(place.study)
     stored = store.fact("fingerprint") or {}
-    simplicity = engine_for(stored.get("engine.name", place.engine_name)).simplicity
+    simplicity = simplicity_of(stored.get("engine.name", place.engine_name))
     output = arguments.output
     if output == "-":
         sys.stdout.write(markdown(store, simplicity))

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from sweeper.records import LaunchRecord, TrialRecord
 
-_HARMLESS = frozenset({"specsweep_version", "workload", "model_revision"})
+SOURCES = frozenset({"imported_file", "imported_row", "imported_sha256"})
+"""Facts of an imported launch: where its numbers were read, which says nothing of how they were measured."""
+
+_HARMLESS = frozenset({"specsweep_version", "workload", "model_revision"}) | SOURCES
 """Facts that are shown when they differ, but forbid no comparison: the fingerprint lets a study go on with another
 one. A workload may get another name, and a model's files say more than the name of their revision."""
 

@@ -55,12 +55,12 @@ def on_scale_of(trials: Sequence[TrialRecord], objective: str, host: str) -> tup
 
     Of other hosts only launches of the search are kept, those that were launched again among them: their baselines
     are the scale, and finalists are confirmed on one host. Nothing is kept of a host without a level, or of one
-    that is kept apart. A study of one host is left as it is, and so is one in which `host` has no level yet.
+    that is kept apart. A study is left as it is while only one host has a level, or `host` has none.
     """
     if len({launch.host for trial in trials for launch in trial.launches}) < 2:
         return tuple(trials)
     levels = levels_of(trials, objective)
-    if host not in levels:
+    if len(levels) < 2 or host not in levels:
         return tuple(trials)
     ours = levels[host]
     theirs = {name: level for name, level in levels.items() if name != host and not apart(ours, level)}

@@ -45,6 +45,7 @@ def test_the_verdict_comes_first() -> None:
     assert headings == [
         "Verdict",
         "Compared with the baseline",
+        "Why",
         "Ranking",
         "Prompt by prompt",
         "Noise and drift",

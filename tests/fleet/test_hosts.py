@@ -90,7 +90,7 @@ def test_another_driver_alone_keeps_no_host_apart() -> None:
 
 
 def test_nothing_of_a_host_that_never_measured_the_baseline_is_compared() -> None:
-    seen = on_scale_of([baseline(a=50.0), found(1, "b", 48.0)], OBJECTIVE, "a")
+    seen = on_scale_of([baseline(a=50.0, c=60.0), found(1, "b", 48.0)], OBJECTIVE, "a")
     assert seen[1].launches == ()
 
 
