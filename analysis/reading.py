@@ -10,7 +10,9 @@ from functools import cached_property
 
 from analysis.frames import baseline_config
 from sweeper.deciding.comparable import SOURCES, Aside, comparable
+from sweeper.deciding.hosts import on_scale_of
 from sweeper.deciding.lossless import Gate
+from sweeper.deciding.sharing import CLOSING_HOST, scale_host
 from sweeper.deciding.verdict import Simplicity, Verdict, decide, fresh_launches
 from sweeper.errors import ConfigError
 from sweeper.kept_search import KeptSearch
@@ -152,6 +154,7 @@ class Stored:
     fingerprint: Mapping[str, str]
     last_verdict: str = ""
     allow_lossy: bool = False
+    closing_host: str = ""
     all_reduce: Findings | None = None
     space: tuple[int, int] | None = None
 
@@ -164,6 +167,7 @@ def read(store: StudyStore, simplicity: Simplicity) -> Reading:
         fingerprint=_texts(store.fact("fingerprint")),
         last_verdict=_texts(store.fact("verdict")).get("text", ""),
         allow_lossy=store.fact(ALLOW_LOSSY) is True,
+        closing_host=str(store.fact(CLOSING_HOST) or ""),
         all_reduce=findings_of(store),
         space=_space_of(store),
     )
@@ -178,18 +182,20 @@ def reading_of(stored: Stored, simplicity: Simplicity) -> Reading:
     running = any(trial.state is TrialState.RUNNING for trial in recorded)
     gate = Gate(allow_lossy=stored.allow_lossy)
     last = stored.last_verdict
-    said = {decide(trials, objective, simplicity, gate).text for trials in (recorded, comparable(recorded)[0])}
+    host = scale_host(recorded, objective, stored.closing_host)
+    kept = comparable(recorded)[0]
+    said = {decide(trials, objective, simplicity, gate, host).text for trials in (recorded, kept)}
     secrets = secrets_of(recorded)
     masked = tuple(map(secrets.masked, recorded))
     trials, aside = comparable(masked)
     return Reading(
         name=stored.name,
         recorded=masked,
-        trials=trials,
+        trials=on_scale_of(trials, objective, host),
         aside=aside,
         objective=objective,
         objective_text=asked,
-        verdict=decide(trials, objective, simplicity, gate),
+        verdict=decide(trials, objective, simplicity, gate, host),
         last_verdict=secrets.hide(last),
         settled=last in said and bool(recorded) and not running,
         fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in stored.fingerprint.items()},

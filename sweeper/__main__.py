@@ -87,7 +87,7 @@ def _complain(message: str, code: ExitCode) -> ExitCode:
 def _unexpected(error: Exception) -> ExitCode:
     """A bug, or an error of a host, a disk or a database that ends a sweep."""
     from launchers.errors import HostBusy, LauncherError, StopFailed
-    from sweeper.storage import STORAGE_ERRORS
+    from sweeper.database import STORAGE_ERRORS, reason_of
     from sweeper.text import plain
 
     if isinstance(error, HostBusy):
@@ -96,7 +96,7 @@ def _unexpected(error: Exception) -> ExitCode:
         listed = "".join(f"\n  {line}" for line in error.survivors)
         return _complain(f"stopped: {error}{listed}\nEnd these processes, then run again.", ExitCode.ABORTED)
     if isinstance(error, (LauncherError, OSError, *STORAGE_ERRORS)):
-        told = str(error) if isinstance(error, LauncherError) else str(error.__cause__ or error)
+        told = reason_of(error) if isinstance(error, STORAGE_ERRORS) else str(error)
         return _complain(
             f"stopped: {plain(told, 2000)}\nWhat is in the study is kept; mend this, then run again.",
             ExitCode.ABORTED,

@@ -113,6 +113,16 @@ def with_new_facts(stored: Fingerprint, current: Fingerprint) -> dict[str, str]:
     return {**{path: value for path, value in current.items() if path.startswith(FACTS)}, **stored}
 
 
+_OF_A_HOST = ("host.name", "host.driver", "host.gpu_policy")
+"""What the hosts of a shared study may differ in: their own baselines show what it does to their speed."""
+
+
+def of_all_hosts(current: Fingerprint) -> tuple[dict[str, str], dict[str, str]]:
+    """A fingerprint in two: what all hosts of a shared study must have in common, and what each has of its own."""
+    own = {path: value for path, value in current.items() if path in _OF_A_HOST}
+    return {path: value for path, value in current.items() if path not in own}, own
+
+
 def _name(parameter: Parameter) -> str:
     return f"env.{parameter.name}" if parameter.is_env else parameter.name
 

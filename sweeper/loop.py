@@ -9,16 +9,20 @@ from sweeper.deciding.plan import start_limit_s
 from sweeper.deciding.verdict import Verdict
 from sweeper.errors import FailureKind, NightOver, SweepAborted, SweepInterrupted
 from sweeper.health import read_health
+from sweeper.leases import LeaseLost
 from sweeper.night import Night
 from sweeper.probing.nccl import NcclProbe
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.rig import Rig
 from sweeper.study import Study
-from sweeper.tracking import Tracker
+from sweeper.tracking import Tracker, view_name
 from sweeper.trial import run_launch
 
 FINAL_SYNC_S = 60.0
 """How long the last sync of a sweep may take: nobody waits for a server any more."""
+
+LOOK_S = 5.0
+"""How often a worker that waits for others looks whether they are done."""
 
 
 def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_launch) -> Verdict:
@@ -38,10 +42,14 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
     probe = NcclProbe(rig, study)
     while (proposal := next_launch(rig, study, night, probe)) is not None:
         rig.view.launch_started(proposal, night.progress())
-        record = launched(proposal, rig, study, night, breaker.before(launch))
-        if record is None:
-            break
-        study.tell(proposal, record)
+        try:
+            record = launched(proposal, rig, study, night, breaker.before(launch))
+            if record is None:
+                break
+            study.tell(proposal, record)
+        except LeaseLost as lost:
+            rig.view.notice(str(lost))
+            continue
         rig = after_launch(rig, study, record)
         rig.view.launch_ended(record, night.progress())
         sync(tracker, study, rig)
@@ -52,15 +60,24 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
 
 
 def next_launch(rig: Rig, study: Study, night: Night, probe: NcclProbe) -> Proposal | None:
-    """What to launch next, what is asked of the bare host done before; None when the sweep, or the night, ends."""
-    if rig.interrupts.finish_requested or (budget := night.budget()) is None:
-        return None
-    try:
-        with rig.interrupts.night_ends_in(night.left_s()):
-            probe.run_if_due()
-    except NightOver:
-        return None
-    return None if rig.interrupts.finish_requested else study.ask(budget)
+    """What to launch next, what is asked of the bare host done before; None when the sweep, or the night, ends.
+
+    A worker for which there is nothing to launch now waits until the others are done: one of them may die.
+    """
+    told = ""
+    while not rig.interrupts.finish_requested and (budget := night.budget()) is not None:
+        try:
+            with rig.interrupts.night_ends_in(night.left_s()):
+                probe.run_if_due()
+        except NightOver:
+            return None
+        if (proposal := study.ask(budget)) is not None or not study.waits_for:
+            return proposal
+        if told != study.waits_for:
+            rig.view.notice(f"waiting: {study.waits_for}")
+            told = study.waits_for
+        rig.clock.sleep(min(LOOK_S, rig.spec.study.lease_s / 4))
+    return None
 
 
 def launched(proposal: Proposal, rig: Rig, study: Study, night: Night, launch: Launch) -> LaunchRecord | None:
@@ -95,7 +112,17 @@ def after_launch(rig: Rig, study: Study, record: LaunchRecord) -> Rig:
 
 
 def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = None) -> None:
-    """Bring MLflow up to date, as far as it can be reached; say so when it lags behind."""
+    """Bring MLflow up to date, as far as it can be reached; say so when it lags behind.
+
+    One worker does it for all that see the same MLflow. At the end (`deadline_s`) another one does it in its
+    place if it is gone, which is known when its lease is over.
+    """
+    view, waited_s = view_name(rig.spec.tracking), 0.0
+    while not study.keeps(view):
+        if deadline_s is None or waited_s > 1.5 * rig.spec.study.lease_s:
+            return
+        rig.clock.sleep(1.0)
+        waited_s += 1.0
     report = tracker.sync(study, deadline_s)
     rig.view.synced(report.num_behind, report.error)
     if report.error:

@@ -15,12 +15,13 @@ made after their trial was told (Optuna freezes a finished trial's attributes)."
 
 
 class SavedLaunch(Record):
-    """One stored launch."""
+    """One stored launch. `artifacts_at`: where its artifacts lie, if not everybody can read them; else empty."""
 
     model_config = ConfigDict(extra="ignore")
 
     record: LaunchRecord
     artifacts: tuple[str, ...]
+    artifacts_at: str = ""
 
     def excerpt(self) -> dict[str, Any]:
         """What samplers read of it (speculation.py), as it is stored."""

@@ -145,7 +145,11 @@ SamplerName = Literal["auto", "physics", "tpe", "gp", "random", "grid", "brute_f
 class StudySpec(Frozen):
     """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise.
 
-    `warm_start`: other studies in the same storage, measured on the same host, that the search learns from.
+    `artifacts`: the folder of raw requests and logs; empty: one below `dir`. `warm_start`: other studies in the
+    same storage, measured on the same host, that the search learns from.
+
+    In a PostgreSQL storage several workers share the study: a worker that was not heard of for `lease_s` seconds
+    counts as dead, and a lost connection is tried again for `reconnect_s`.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
@@ -154,6 +158,9 @@ class StudySpec(Frozen):
     sampler: SamplerName = "auto"
     seed: int = Field(ge=0, le=MAX_SEED)
     startup_trials: int = Field(ge=0, le=MAX_TRIALS)
+    artifacts: str = ""
+    lease_s: float = Field(default=60, ge=2, le=3600)
+    reconnect_s: float = Field(default=300, ge=0, le=MAX_SECONDS)
     warm_start: Annotated[tuple[str, ...], AfterValidator(once)] = ()
 
 

@@ -116,12 +116,12 @@ def _readable(stored: Stored, where: str) -> list[SavedLaunch]:
 
 
 def _with(trial: TrialRecord, saved: Sequence[SavedLaunch]) -> TrialRecord:
-    """The trial with further launches, oldest first."""
-    launches = (*trial.launches, *(each.record for each in saved))
-    names = {name: name for each in saved for name in each.artifacts}
+    """The trial with further launches; one that was saved again after its trial was told is stored twice."""
+    launches = {launch.launch_number: launch for launch in (*trial.launches, *(each.record for each in saved))}
+    names = {name: each.artifacts_at or name for each in saved for name in each.artifacts}
     return trial.model_copy(
         update={
-            "launches": tuple(sorted(launches, key=lambda launch: launch.launch_number)),
+            "launches": tuple(launches[number] for number in sorted(launches)),
             "artifacts": {**trial.artifacts, **names},
         }
     )

@@ -39,6 +39,9 @@ Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.v
   specsweep run budget.until=07:00 on_finish=serve_best
                                                     done by seven, the best left serving (docs/nights.md)
 
+  specsweep run --config-dir my study.storage=postgresql://sweeps@db/sweeps 'hosts=[gpu1,gpu2]'
+                                                    one worker on each host of my/host/, all on one study
+
 Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
 same command goes on later.
 """

@@ -30,7 +30,7 @@ def earlier_observations(
     notes: list[str] = []
     found: list[Observation] = []
     for name in spec.warm_start:
-        store = StudyStore.open(spec.storage, name, spec.dir, create=False)
+        store = StudyStore.of(spec, name=name)
         if lines := differences(store.fact("fingerprint") or {}, current):
             mistakes += [f"study.warm_start: {name!r} cannot be used: {line}" for line in lines]
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from sweeper.addresses import has_password
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, SweepSpec
@@ -34,6 +35,14 @@ def remembering(spec: SweepSpec, engine: Engine) -> str:
     base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
     configs = (to_config(base, values, spec.space) for values in samples(spec.space, _MAX_SAMPLES))
     return next(filter(None, map(engine.remembers, configs)), "")
+
+
+def storage_notes(spec: SweepSpec) -> list[str]:
+    """A line when the address of the study's database holds a password: what is on a command line can be seen."""
+    if not has_password(spec.study.storage):
+        return []
+    seen = "study.storage holds a password, which process lists and the shell's history show"
+    return [f"{seen}; ~/.pgpass, PGPASSWORD or a service file keep it out of them"]
 
 
 def arrival_notes(spec: SweepSpec) -> list[str]:

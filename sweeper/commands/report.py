@@ -50,7 +50,7 @@ def _document(place: StudyPlace, others: list[str]) -> Document:
     from analysis.diagnosis import findings_of
     from analysis.report import document
 
-    first = _read(place.study.storage, place.study.name, place.study.dir, place.engine_name)
+    first = _read(StudyStore.of(place.study), place.engine_name)
     if not others:
         return document(first, findings_of(first))
     return comparison([first, *(_other(place, text) for text in others)])
@@ -65,16 +65,17 @@ def _other(place: StudyPlace, text: str) -> Reading:
     elif colon:
         storage, folder = f"sqlite:///{where}/optuna.db", where
     try:
-        return _read(storage, name, folder, place.engine_name)
+        if not colon:
+            return _read(StudyStore.of(place.study, name=name), place.engine_name)
+        return _read(StudyStore.open(storage, name, folder, create=False), place.engine_name)
     except ConfigError as error:
         shown = f"...:{name}" if "://" in where else text  # an address may hold a password
         raise ConfigError([f"--with {shown}: {line}" for line in error.mistakes]) from error
 
 
-def _read(storage: str, name: str, directory: str, engine_name: str) -> Reading:
-    """One study. Raises ConfigError when there is none of that name there."""
+def _read(store: StudyStore, engine_name: str) -> Reading:
+    """What one study holds."""
     from analysis.reading import read
 
-    store = StudyStore.open(storage, name, directory, create=False)
     stored = store.fact("fingerprint") or {}
     return read(store, simplicity_of(stored.get("engine.name", engine_name)))

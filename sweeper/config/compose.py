@@ -41,7 +41,7 @@ _LIBRARY_ERRORS = (HydraException, OmegaConfBaseException, OSError, ValueError, 
 _REPLACED = ("objective",)
 """What a mapping on the command line takes the place of, instead of being added to what is there."""
 
-_HOME_PATHS = (("study", "dir"),)
+_HOME_PATHS = (("study", "dir"), ("study", "artifacts"))
 _HOST_PATHS = (("host", "state_dir"), ("model", "path"))
 """Where a leading ~ means the home directory: no shell expands it behind an equals sign.
 

@@ -1,4 +1,4 @@
-"""Which launches may be compared: those of the newest baseline's provenance. The others are put aside."""
+"""Which launches may be compared: those of their host's newest baseline's provenance; others are put aside."""
 
 from __future__ import annotations
 
@@ -27,17 +27,23 @@ class Aside:
 def comparable(trials: Sequence[TrialRecord]) -> tuple[tuple[TrialRecord, ...], tuple[Aside, ...]]:
     """The trials with the launches that may be compared, and the launches that may not, in the order of `trials`.
 
-    The measure is the newest measured launch of the baseline; without one everything is kept. Trials of which no
-    measured launch is left are left out. A fact that one of two launches did not write down is no difference.
+    The measure is the newest measured launch of the baseline on the same host; without one everything of that host
+    is kept. Trials of which no measured launch is left are left out. A fact that one of two launches did not write
+    down is no difference.
     """
     baseline = next((trial for trial in trials if trial.is_baseline), None)
     if baseline is None or not baseline.measured:
         return tuple(trials), ()
-    facts = max(baseline.measured, key=lambda launch: launch.started_at).provenance
+    oldest_first = sorted(baseline.measured, key=lambda launch: launch.started_at)
+    facts = {launch.host: launch.provenance for launch in oldest_first}
     kept: list[TrialRecord] = []
     aside: list[Aside] = []
     for trial in trials:
-        out = [Aside(launch, other) for launch in trial.measured if (other := differing(facts, launch.provenance))]
+        out = [
+            Aside(launch, other)
+            for launch in trial.measured
+            if (other := differing(facts.get(launch.host, {}), launch.provenance))
+        ]
         aside += out
         launches = _without(trial.launches, out)
         if not out or any(launch.ok for launch in launches):

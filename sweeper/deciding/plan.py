@@ -65,29 +65,60 @@ class Progress:
 def next_step(
     trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, space_left: bool, gate: Gate = STRICT
 ) -> Step | None:
-    """The next launch, or None when the sweep is complete.
+    """The next launch of a study's only worker, or None when the sweep is complete.
 
     A trial that was begun and not told comes first. `space_left`: whether an untried configuration exists. `gate`
     says who may win; nobody else is launched again. Only what the verdict can compare confirms.
     """
     running = next((trial for trial in trials if trial.state is TrialState.RUNNING), None)
     if running is not None:
-        return Step(Purpose.BASELINE if running.is_baseline else Purpose.SEARCH, running.number)
+        return resumed(running)
     if not trials:
         return Step(Purpose.BASELINE, None)
-    if len(trials) < budget.trials and space_left:
-        due = control_is_due(trials, budget.baseline_every)
-        return Step(Purpose.CONTROL, 0) if due else Step(Purpose.SEARCH, None)
+    if searches_on(trials, budget, space_left):
+        return search_step(trials, budget)
+    steps = closing_steps(trials, budget, objective, gate)
+    return with_control(steps[0], trials, budget) if steps else None
+
+
+def resumed(trial: TrialRecord) -> Step:
+    """The launch of a trial that was begun and not told."""
+    return Step(Purpose.BASELINE if trial.is_baseline else Purpose.SEARCH, trial.number)
+
+
+def searches_on(trials: Sequence[TrialRecord], budget: BudgetSpec, space_left: bool) -> bool:
+    """Whether a new trial may be begun: those that are under way count."""
+    return len(trials) < budget.trials and space_left
+
+
+def search_step(trials: Sequence[TrialRecord], budget: BudgetSpec) -> Step:
+    """A new trial, or the baseline again when that is due."""
+    due = control_is_due(trials, budget.baseline_every)
+    return Step(Purpose.CONTROL, 0) if due else Step(Purpose.SEARCH, None)
+
+
+def closing_steps(
+    trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, gate: Gate = STRICT
+) -> tuple[Step, ...]:
+    """What is to be launched after the search, each of which may be next; empty when the sweep is complete.
+
+    Several only while close ones are launched again: finalists are confirmed one after the other.
+    """
     if not budget.confirm_launches:
-        return None
+        return ()
     chosen = shortlist(trials, budget, objective, gate.admits(trials))
     if chosen.pending:
-        due = control_is_due(trials, _every_recheck(budget))
-        return Step(Purpose.CONTROL, 0) if due else Step(Purpose.RECHECK, chosen.pending[0])
+        return tuple(Step(Purpose.RECHECK, number) for number in chosen.pending)
     confirming = _confirming(trials, chosen, budget, objective)
     if not confirming:
-        return None
-    return Step(Purpose.CONFIRM, 0 if _has_changed(trials) else confirming[0])
+        return ()
+    return (Step(Purpose.CONFIRM, 0 if _has_changed(trials) else confirming[0]),)
+
+
+def with_control(step: Step, trials: Sequence[TrialRecord], budget: BudgetSpec) -> Step:
+    """A step after the search, or before a close one is launched again the baseline, when that is due."""
+    is_due = step.purpose is Purpose.RECHECK and control_is_due(trials, _every_recheck(budget))
+    return Step(Purpose.CONTROL, 0) if is_due else step
 
 
 def control_is_due(trials: Sequence[TrialRecord], every: int) -> bool:
@@ -100,10 +131,16 @@ def control_is_due(trials: Sequence[TrialRecord], every: int) -> bool:
 
 
 def _since_baseline(trials: Sequence[TrialRecord]) -> list[LaunchRecord]:
-    """The others' launches after the last one of the baseline that was not lost to the host."""
+    """The others' launches after the last one of the baseline that was not lost to the host, on its host."""
     baseline, *others = trials
-    last = max((n.started_at for n in baseline.launches if not lost_to_host(n)), default=None)
-    return [n for trial in others for n in trial.launches if last is not None and n.started_at > last]
+    known = [launch for launch in baseline.launches if not lost_to_host(launch)]
+    last = max(known, key=lambda launch: launch.started_at, default=None)
+    return [
+        launch
+        for trial in others
+        for launch in trial.launches
+        if last is not None and launch.started_at > last.started_at and launch.host == last.host
+    ]
 
 
 def _has_changed(trials: Sequence[TrialRecord]) -> bool:

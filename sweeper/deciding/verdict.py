@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from sweeper.deciding.drift import drift_of
 from sweeper.deciding.fresh import Confirmed, before_confirming, compare, were_finalists
 from sweeper.deciding.fresh import fresh_launches as fresh_launches  # what the verdict is drawn from
+from sweeper.deciding.hosts import on_scale_of, scale_text
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.noise import noise_of
 from sweeper.deciding.verdict_record import Comparison as Comparison
@@ -25,8 +26,14 @@ MAX_RIVALS = 5
 Simplicity = Callable[[ServerConfig], tuple[float, ...]]
 
 
-def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity, gate: Gate = STRICT) -> Verdict:
-    """The verdict on `trials` as far as they are measured. The greater the objective, the better."""
+def decide(
+    trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity, gate: Gate = STRICT, host: str = ""
+) -> Verdict:
+    """The verdict on `trials` as far as they are measured. The greater the objective, the better.
+
+    `host`: on whose scale the launches of several hosts are compared.
+    """
+    scale, trials = scale_text(trials, objective, host), on_scale_of(trials, objective, host)
     baseline = next((trial for trial in trials if trial.is_baseline and trial.mean(objective)), None)
     if baseline is None:
         text = "No verdict: the baseline has not been measured."
@@ -40,7 +47,9 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
     )
     drift = drift_of(baseline.launches, objective)
     barred = [trial for trial in measured if not admits(trial)]
-    verdict = verdict.model_copy(update={"drift": drift, "noise": noise_of(trials, objective, drift)})
+    verdict = verdict.model_copy(
+        update={"drift": drift, "noise": noise_of(trials, objective, drift), "scale": scale}
+    )
     known = {
         "excluded": _excluded(verdict, barred, baseline, (objective, gate)),
         "differences": _differences(verdict, trials, gate),

@@ -60,7 +60,8 @@ class Verdict(Record):
     `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
     when not even the baseline was measured. `comparisons` are sorted, fastest first. `num_baseline_launches` are
     fresh ones. `differences`: in words, how the outputs of the configurations in question differ from the
-    baseline's. `cut_short`: what was left out as time or energy ran out; else empty.
+    baseline's. `cut_short`: what was left out as time or energy ran out; else empty. `scale`: in words, how the
+    hosts of a shared study compare, and whose values these are.
     """
 
     kind: VerdictKind
@@ -75,4 +76,5 @@ class Verdict(Record):
     excluded: tuple[Excluded, ...] = ()
     differences: tuple[str, ...] = ()
     cut_short: str = ""
+    scale: str = ""
     text: str

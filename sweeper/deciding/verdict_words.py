@@ -29,6 +29,7 @@ def words(verdict: Verdict, objective: str, trials: Sequence[TrialRecord]) -> st
         sentences = [_no_gain(verdict, verdict.comparisons[0], objective)]
     if verdict.confirmed and verdict.drift.significant:
         sentences.append(verdict.drift.text)
+    sentences += [verdict.scale] if verdict.scale else []
     sentences += [_sentence(text) for text in verdict.differences]
     sentences += [_excluded(row, objective) for row in verdict.excluded[:MAX_EXCLUDED]]
     return " ".join(sentences)

@@ -261,7 +261,7 @@ def _write_trials(
         books.begin(number, launches[0].requested, launches[0].canonical)
         for launch in launches:
             store.save_launch(launch, {})
-        books.score(number, launches[0], objective)
+        books.score(number, launches[0].metrics[objective], launches[0].estimated)
 
 
 def _give_verdict(store: StudyStore, engine: str, objective: str) -> None:
