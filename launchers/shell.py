@@ -18,6 +18,7 @@ from typing import IO
 from launchers.base import CommandResult
 from launchers.clock import Clock, SystemClock
 from launchers.errors import HostBusy, HostLost
+from launchers.masking import masked_words
 
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 _CHUNK_BYTES = 65536
@@ -102,7 +103,7 @@ def _lock(descriptor: int, name: str) -> None:
 def lock_holder(clock: Clock) -> str:
     """One line that names this process to whoever finds the lock taken; it can be encoded as UTF-8."""
     since = clock.now().isoformat(timespec="seconds")
-    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {shlex.join(sys.argv)[:400]}"
+    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {shlex.join(masked_words(sys.argv))[:400]}"
     return " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from launchers.masking import MASK, is_secret_name
 from sweeper.frozen import MAX_COUNT, MAX_SECONDS, MAX_SEED, MAX_TRIALS, MAX_WHOLE, Frozen, once
 from sweeper.host_spec import HostSpec
 from sweeper.objective import ObjectiveSpec
@@ -25,8 +26,11 @@ class ServerConfig(Frozen):
     env: Mapping[str, str] = {}
 
     def key(self) -> str:
-        """Sixteen hex digits that are equal for equal configurations (of canonical ones: a trial's key)."""
-        return digest({"flags": dict(self.flags), "env": dict(self.env)})[:16]
+        """Sixteen hex digits that are equal for equal configurations (of canonical ones: a trial's key).
+
+        What stands under a secret's name does not count: a new token makes no new configuration.
+        """
+        return digest({"flags": _counted(self.flags), "env": _counted(self.env)})[:16]
 
     def with_flags(self, flags: Mapping[str, FlagValue]) -> ServerConfig:
         """A copy in which `flags` are set."""
@@ -35,6 +39,17 @@ class ServerConfig(Frozen):
     def without(self, names: frozenset[str]) -> ServerConfig:
         """A copy in which the flags `names` are not set."""
         return ServerConfig(flags={k: v for k, v in self.flags.items() if k not in names}, env=self.env)
+
+    def with_secrets_of(self, base: ServerConfig) -> ServerConfig:
+        """A copy in which what was hidden (it holds `***`) has the value that `base` has under that name."""
+        return ServerConfig(
+            flags={k: base.flags.get(k, v) if MASK in str(v) else v for k, v in self.flags.items()},
+            env={k: base.env.get(k, v) if MASK in v else v for k, v in self.env.items()},
+        )
+
+
+def _counted(settings: Mapping[str, FlagValue]) -> dict[str, FlagValue]:
+    return {k: MASK if is_secret_name(k) and not isinstance(v, bool) else v for k, v in settings.items()}
 
 
 def digest(data: object) -> str:

@@ -20,10 +20,13 @@ from optuna.trial import TrialState as OptunaState
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
+from launchers.masking import is_secret_name
 from sweeper.errors import ConfigError, SpecsweepError
 from sweeper.forecasts import Forecast, Span
+from sweeper.known_secrets import KNOWN
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, launch_artifact_name
 from sweeper.samplers.physics import stored_forecast
+from sweeper.secrets import sealed
 from sweeper.spec import ServerConfig
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
@@ -95,11 +98,17 @@ class StudyStore:
         return tuple(records)
 
     def save_launch(self, record: LaunchRecord, artifacts: Mapping[str, bytes]) -> LaunchRecord:
-        """Write the artifacts, then the record. Saving a launch again replaces it. Returns the record."""
+        """Write the artifacts, then the record. Saving a launch again replaces it. Returns the record as written.
+
+        No secret is: neither what stands under a secret's name, nor a value that is known as one (KNOWN).
+        """
+        record = sealed(record)
         names = []
         for name, content in artifacts.items():
             full = launch_artifact_name(record.launch_number, name)
-            self._artifacts.write(self._artifact_id(record.trial_number, full), io.BytesIO(content))
+            self._artifacts.write(
+                self._artifact_id(record.trial_number, full), io.BytesIO(KNOWN.hide_bytes(content))
+            )
             names.append(full)
         data = {"record": json.loads(record.model_dump_json()), "artifacts": names}
         trial = self.frozen(record.trial_number)
@@ -123,8 +132,8 @@ class StudyStore:
         return self.optuna.user_attrs.get(name)
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401  (JSON)
-        """Keep a JSON value about the whole study."""
-        self.optuna.set_user_attr(name, value)
+        """Keep a JSON value about the whole study, without the secrets in it."""
+        self.optuna.set_user_attr(name, KNOWN.hide_json(value))
 
     def frozen(self, trial_number: int) -> FrozenTrial:
         """Optuna's own view of a trial. Raises KeyError for an unknown number."""
@@ -165,12 +174,14 @@ class StudyStore:
         attrs = frozen.user_attrs
         raw = [value for name, value in attrs.items() if name.startswith(f"{_LAUNCH}:")]
         launches, artifacts = _launches(raw, where)
+        canonical = ServerConfig.model_validate_json(json.dumps(attrs.get("canonical", {})))
+        has_secrets = any(map(is_secret_name, (*canonical.flags, *canonical.env)))
         return TrialRecord(
             number=frozen.number,
-            key=attrs.get("key", ""),
+            key=canonical.key() if has_secrets else attrs.get("key", ""),  # earlier versions counted them
             state=_STATES[frozen.state],
             requested=ServerConfig.model_validate_json(json.dumps(attrs.get("requested", {}))),
-            canonical=ServerConfig.model_validate_json(json.dumps(attrs.get("canonical", {}))),
+            canonical=canonical,
             launches=_in_order(launches),
             forecast=_forecast(frozen),
             artifacts=artifacts,

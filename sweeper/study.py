@@ -231,7 +231,8 @@ class Study:
     def _begin(self, step: Step, number: int) -> Proposal | None:
         """The proposal for a launch of trial `number`; None when that trial has just been settled without one."""
         trial = next(t for t in self.trials() if t.number == number)
-        requested, canonical = trial.requested, trial.canonical
+        base = self._candidates.base  # the study holds no secrets
+        requested, canonical = trial.requested.with_secrets_of(base), trial.canonical.with_secrets_of(base)
         if step.purpose.settles:
             if not trial.key:
                 requested = self._configuration(number)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
+from launchers.masking import masked_words, secret_words
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, SweepSpec
@@ -34,6 +36,16 @@ def remembering(spec: SweepSpec, engine: Engine) -> str:
     base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
     configs = (to_config(base, values, spec.space) for values in samples(spec.space, _MAX_SAMPLES))
     return next(filter(None, map(engine.remembers, configs)), "")
+
+
+def shown_secrets_notes(words: Iterable[str]) -> list[str]:
+    """A line for each word of specsweep's own command line that shows a secret in this machine's process list."""
+    return [
+        f"{masked_words([word])[0]}: every user of this machine can read it in the process list; write "
+        "NAME=${oc.env:VARIABLE}, or put it into a file for --config-dir"
+        for word in words
+        if any(secret_words([word]))
+    ]
 
 
 def arrival_notes(spec: SweepSpec) -> list[str]:

@@ -15,7 +15,7 @@ from launchers.clock import SystemClock
 from launchers.shell import LocalShell
 from sweeper import config, tracking
 from sweeper.commands.hosts import make_launcher
-from sweeper.commands.notes import arrival_notes, notes_on, remembering
+from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode
 from sweeper.facts import read_host_facts
@@ -51,7 +51,12 @@ def run(arguments: argparse.Namespace) -> ExitCode:
                 loads = tuple(map(once_each, loads))
                 view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
             rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-            for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec)):
+            for note in (
+                *told,
+                *notes_on(spec, engine, facts),
+                *arrival_notes(spec),
+                *shown_secrets_notes(overrides),
+            ):
                 view.notice(note)
             verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
     after = study.progress(spec.budget)
