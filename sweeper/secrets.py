@@ -94,12 +94,17 @@ def masked_config(config: ServerConfig) -> ServerConfig:
     def masked(name: str, value: FlagValue) -> FlagValue:
         if is_secret_name(name) and not isinstance(value, bool):
             return MASK
-        return KNOWN.hide_values(value) if isinstance(value, str) else value
+        return KNOWN.hide(value) if isinstance(value, str) else value
 
     return ServerConfig(
         flags={name: masked(name, value) for name, value in config.flags.items()},
         env={name: str(masked(name, value)) for name, value in config.env.items()},
     )
+
+
+def shows_secrets(config: ServerConfig) -> bool:
+    """Whether an earlier version wrote it down, which kept secrets and counted them into a trial's key."""
+    return any(value != MASK for value in _in_config(config))
 
 
 def secrets_of(trials: Iterable[TrialRecord]) -> Secrets:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from launchers.masking import MASK, is_secret_name
+from launchers.masking import MASK, hide_shapes, is_secret_name
 from sweeper.frozen import MAX_COUNT, MAX_SECONDS, MAX_SEED, MAX_TRIALS, MAX_WHOLE, Frozen, once
 from sweeper.host_spec import HostSpec
 from sweeper.objective import ObjectiveSpec
@@ -28,7 +29,7 @@ class ServerConfig(Frozen):
     def key(self) -> str:
         """Sixteen hex digits that are equal for equal configurations (of canonical ones: a trial's key).
 
-        What stands under a secret's name does not count: a new token makes no new configuration.
+        What is a secret by its name or its looks does not count: a new token makes no new configuration.
         """
         return digest({"flags": _counted(self.flags), "env": _counted(self.env)})[:16]
 
@@ -49,7 +50,19 @@ class ServerConfig(Frozen):
 
 
 def _counted(settings: Mapping[str, FlagValue]) -> dict[str, FlagValue]:
-    return {k: MASK if is_secret_name(k) and not isinstance(v, bool) else v for k, v in settings.items()}
+    return {name: _counted_value(name, value) for name, value in settings.items()}
+
+
+def _counted_value(name: str, value: FlagValue) -> FlagValue:
+    if is_secret_name(name) and not isinstance(value, bool):
+        return MASK
+    return _without_secrets(value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=4096)
+def _without_secrets(value: str) -> str:
+    """The same few values in thousands of configurations."""
+    return hide_shapes(value)
 
 
 def digest(data: object) -> str:

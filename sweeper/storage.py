@@ -20,13 +20,12 @@ from optuna.trial import TrialState as OptunaState
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from launchers.masking import is_secret_name
 from sweeper.errors import ConfigError, SpecsweepError
 from sweeper.forecasts import Forecast, Span
 from sweeper.known_secrets import KNOWN
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, launch_artifact_name
 from sweeper.samplers.physics import stored_forecast
-from sweeper.secrets import sealed
+from sweeper.secrets import sealed, shows_secrets
 from sweeper.spec import ServerConfig
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
@@ -175,10 +174,9 @@ class StudyStore:
         raw = [value for name, value in attrs.items() if name.startswith(f"{_LAUNCH}:")]
         launches, artifacts = _launches(raw, where)
         canonical = ServerConfig.model_validate_json(json.dumps(attrs.get("canonical", {})))
-        has_secrets = any(map(is_secret_name, (*canonical.flags, *canonical.env)))
         return TrialRecord(
             number=frozen.number,
-            key=canonical.key() if has_secrets else attrs.get("key", ""),  # earlier versions counted them
+            key=canonical.key() if shows_secrets(canonical) else attrs.get("key", ""),
             state=_STATES[frozen.state],
             requested=ServerConfig.model_validate_json(json.dumps(attrs.get("requested", {}))),
             canonical=canonical,
