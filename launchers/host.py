@@ -102,7 +102,7 @@ class HostLauncher:
         reply = self._ask("port", str(low), str(high))
         if reply.kind == "dirty":
             raise self._dirty(reply, f"port {low}" if low == high else f"every port from {low} to {high}")
-        return int(expect(reply, "port").fields(r"(\d+)")[0])
+        return int(expect(reply, "port").fields(r"(\d{1,5})")[0])
 
     def start(self, spec: LaunchSpec) -> ServerHandle:
         """Start the server, in the shell's working folder; its id is `spec.nonce`. When it raises, nothing runs.
@@ -154,7 +154,7 @@ class HostLauncher:
     def status(self, handle: ServerHandle) -> ServerStatus:
         """State, exit code and log size in one call; also notes the server's processes for a later stop."""
         reply = expect(self._ask("status", *self._identity(handle)), "status")
-        state, code, size = reply.fields(r"(running|exited|lost) (-|\d{1,3}) +(\d+)")
+        state, code, size = reply.fields(r"(running|exited|lost) (-|\d{1,3}) +(\d{1,18})")
         known = cast(Literal["running", "exited", "lost"], state)
         return ServerStatus(known, None if code == "-" else int(code), int(size))
 
@@ -245,7 +245,7 @@ class HostLauncher:
             names = tuple(reply.text().splitlines())
             raise StopFailed(f"server {identity[0]} on {self.host} survived SIGKILL: {'; '.join(names)}", names)
         code, count, hundredths, free, signals = expect(reply, "stopped").fields(
-            r"(-|\d{1,3}) (\d+) (\d+) (yes|no) ([A-Z ]*)"
+            r"(-|\d{1,3}) (\d{1,9}) (\d{1,12}) (yes|no) ([A-Z ]*)"
         )
         exit_code = None if code == "-" else int(code)
         return StopReport(exit_code, tuple(signals.split()), int(count), int(hundredths) / 100, free == "yes")
@@ -258,7 +258,7 @@ class HostLauncher:
             error.add_note(f"whether a process of {spec.nonce} still runs is unknown: {lost}")
 
     def _handle_started(self, reply: Reply, spec: LaunchSpec) -> ServerHandle:
-        pid, start_time, boot_id, log_path = reply.fields(r"(\d+) (\d+) ([0-9a-f-]+)\n(.+)")
+        pid, start_time, boot_id, log_path = reply.fields(r"(\d{1,9}) (\d{1,18}) ([0-9a-f-]+)\n(.+)")
         start = int(start_time)
         return ServerHandle(spec.nonce, self.host, int(pid), start, boot_id, spec.port, log_path, spec.nonce)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from sweeper.errors import ExitCode, SpecsweepError, SweepInterrupted
 from sweeper.known_secrets import KNOWN
 from sweeper.streams import settle_stdout
+from sweeper.text import printable
 from sweeper.usage import EXIT_CODES, add_commands
 
 
@@ -82,7 +83,7 @@ class _Version(argparse.Action):
 
 def _complain(message: str, code: ExitCode) -> ExitCode:
     with suppress(OSError):  # a closed terminal
-        sys.stderr.write(KNOWN.hide(f"specsweep: {message}\n"))
+        sys.stderr.write(KNOWN.hide(f"specsweep: {printable(message)}\n"))
     return code
 
 

@@ -16,7 +16,7 @@ from sweeper.deciding.plan import Progress
 from sweeper.records import LaunchRecord, Proposal, RequestResult
 from sweeper.spec import ServerConfig
 from sweeper.tally import Tally, spent, standing
-from sweeper.text import plain
+from sweeper.text import plain, printable
 
 
 class View(Protocol):
@@ -85,7 +85,7 @@ class PlainView:
 
     def _line(self, text: str) -> None:
         stamp = self._clock.now().astimezone().strftime("%H:%M:%S")
-        self._console.print(f"{stamp} {text}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(f"{stamp} {printable(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 class RichView:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from launchers.masking import MASK as MASK
 from launchers.masking import is_secret_name as is_secret_name
-from launchers.masking import masked_words
+from launchers.masking import masked_words, secret_words
 from sweeper.known_secrets import KNOWN
 from sweeper.records import LaunchRecord, TrialRecord, WorkloadResult
 from sweeper.spec import FlagValue, ServerConfig
@@ -113,17 +113,10 @@ def secrets_of(trials: Iterable[TrialRecord]) -> Secrets:
     for trial in trials:
         found.update(_in_config(trial.requested), _in_config(trial.canonical))
         for launch in trial.launches:
-            found.update(_in_config(launch.requested), _in_config(launch.canonical), _in_argv(launch))
+            found.update(_in_config(launch.requested), _in_config(launch.canonical), secret_words(launch.argv))
     return Secrets(frozenset(value for value in found if len(value) > 3))
 
 
 def _in_config(config: ServerConfig) -> list[str]:
     settings = [*config.flags.items(), *config.env.items()]
     return [value for name, value in settings if isinstance(value, str) and is_secret_name(name)]
-
-
-def _in_argv(launch: LaunchRecord) -> Iterator[str]:
-    for word, following in zip(launch.argv, (*launch.argv[1:], ""), strict=True):
-        name, equals, value = word.partition("=")
-        if word.startswith("-") and is_secret_name(name) and not (following.startswith("-") and not equals):
-            yield value if equals else following

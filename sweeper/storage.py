@@ -27,6 +27,7 @@ from sweeper.records import LaunchRecord, TrialRecord, TrialState, launch_artifa
 from sweeper.samplers.physics import stored_forecast
 from sweeper.secrets import sealed, shows_secrets
 from sweeper.spec import ServerConfig
+from sweeper.text import plain
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
 """What a storage that is full, locked or gone raises in the middle of a sweep."""
@@ -149,7 +150,10 @@ class StudyStore:
         for key, value in self.optuna.user_attrs.items():
             prefix, _, rest = key.partition(":")
             if prefix == _LAUNCH and rest:
-                found.setdefault(int(rest.partition(":")[0]), []).append(value)
+                number = rest.partition(":")[0]
+                if not number.isdecimal():
+                    raise _unreadable(f"study {self.name}", ValueError(f"no trial has the number {number!r}"))
+                found.setdefault(int(number), []).append(value)
         return found
 
     def _trial(self, frozen: FrozenTrial, later: list[Mapping[str, Any]]) -> TrialRecord:
@@ -173,6 +177,15 @@ class StudyStore:
         attrs = frozen.user_attrs
         raw = [value for name, value in attrs.items() if name.startswith(f"{_LAUNCH}:")]
         launches, artifacts = _launches(raw, where)
+        try:
+            return self._record(frozen, launches, artifacts)
+        except (ValidationError, TypeError, ValueError) as error:
+            raise _unreadable(where, error) from error
+
+    def _record(
+        self, frozen: FrozenTrial, launches: tuple[LaunchRecord, ...], artifacts: dict[str, str]
+    ) -> TrialRecord:
+        attrs = frozen.user_attrs
         canonical = ServerConfig.model_validate_json(json.dumps(attrs.get("canonical", {})))
         return TrialRecord(
             number=frozen.number,
@@ -210,11 +223,16 @@ def _launches(raw: list[Mapping[str, Any]], where: str) -> tuple[tuple[LaunchRec
     try:
         launches = tuple(LaunchRecord.model_validate_json(json.dumps(item["record"])) for item in raw)
         return launches, {name: name for item in raw for name in item["artifacts"]}
-    except (ValidationError, KeyError, TypeError) as error:
-        raise SpecsweepError(
-            f"{where}: the stored record cannot be read ({str(error).splitlines()[0]}). It was written by another "
-            "version of specsweep or damaged; use that version, or start anew with another `study.name`."
-        ) from error
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        raise _unreadable(where, error) from error
+
+
+def _unreadable(where: str, error: Exception) -> SpecsweepError:
+    reason = plain(str(error).splitlines()[0]) if str(error) else type(error).__name__
+    return SpecsweepError(
+        f"{where}: the stored record cannot be read ({reason}). It was written by another "
+        "version of specsweep or damaged; use that version, or start anew with another `study.name`."
+    )
 
 
 def _in_order(launches: tuple[LaunchRecord, ...]) -> tuple[LaunchRecord, ...]:
