@@ -11,7 +11,7 @@ from tests.fuzz.mutator import inputs
 from tests.fuzz.parsers import Parser
 
 LIMIT_S = 10.0
-"""What one input of at most 16 KiB may take on a busy machine."""
+"""What one input of at most 12 kB may take on a busy machine."""
 
 
 class TooSlow(BaseException):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-MAX_BYTES = 16_384
+MAX_BYTES = 12_000
 
 NASTY = (
     b"\x00", b"\xff\xfe", b"\x1b[31m", b"\x1b]0;title\x07", b"\r", b"\r\n", b"\n", b"\x85", b"\xe2\x80\xae",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,9 +67,9 @@ def log_parser(engine: Engine) -> Callable[[bytes], object]:
         plain(engine.progress(text))
         engine.fatal_sign(text)
         engine.running_mistakes(CONFIG, text)
-        for code in (None, 1, 139):
-            if (found := engine.diagnose(text, code)) is not None:
-                keep(found.message, (*found.evidence, *log.last_lines()))
+        code = (None, 1, 139)[len(content) % 3]
+        if (found := engine.diagnose(text, code)) is not None:
+            keep(found.message, (*found.evidence, *log.last_lines()))
 
     return feed
 
@@ -106,14 +107,12 @@ def stream_parser(engine: Engine) -> Callable[[bytes], object]:
 
 
 def host_parser(content: bytes) -> None:
-    """The launcher over a shell that frames `content` properly: every verb's reply is read."""
+    """The launcher over a shell that frames `content` properly: the reply to its own verb and to another."""
     shell = ReplyShell(content)
     launcher = HostLauncher(shell, HostSettings("gpu", "/state", gpu_wait_s=0.0), FakeClock())
     for ask in shell.calls(launcher):
-        try:
+        with suppress(LauncherError):
             ask()
-        except LauncherError as error:
-            keep(str(error), ())
 
 
 def reply_parser(content: bytes) -> None:

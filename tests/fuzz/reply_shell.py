@@ -30,17 +30,22 @@ class ReplyShell:
         )
 
     def calls(self, launcher: HostLauncher) -> Iterator[Callable[[], object]]:
-        """Everything that a launcher may be asked."""
-        yield launcher.free_port
-        yield lambda: launcher.start(LaunchSpec(("server",), 30000, "s-1"))
-        yield lambda: launcher.status(HANDLE)
-        yield lambda: launcher.owns_port(HANDLE)
-        yield lambda: launcher.logs(HANDLE)
-        yield lambda: launcher.run(("true",), 1.0)
-        yield lambda: launcher.stop(HANDLE, 0.0)
-        yield lambda: launcher.stop_leftovers(0.0)
-        yield launcher.settle
-        yield lambda: launcher.gpu_sample(HANDLE)
+        """What such a reply answers, and something else that a launcher may be asked."""
+        asked: dict[bytes, Callable[[], object]] = {
+            b"port": launcher.free_port,
+            b"started": lambda: launcher.start(LaunchSpec(("server",), 30000, "s-1")),
+            b"status": lambda: launcher.status(HANDLE),
+            b"owns": lambda: launcher.owns_port(HANDLE),
+            b"logs": lambda: launcher.logs(HANDLE),
+            b"run": lambda: launcher.run(("true",), 1.0),
+            b"stopped": lambda: launcher.stop(HANDLE, 0.0),
+            b"list": lambda: launcher.stop_leftovers(0.0),
+            b"gpus": launcher.settle,
+            b"sample": lambda: launcher.gpu_sample(HANDLE),
+        }
+        if self._kind in asked:
+            yield asked[self._kind]
+        yield list(asked.values())[len(self._body) % len(asked)]
 
     def address(self, port: int) -> str:
         return f"127.0.0.1:{port}"

@@ -13,7 +13,7 @@ from sweeper.measuring.load_client import Packer
 DATA = Path(__file__).parents[1] / "data"
 LLAMACPP = DATA / "llamacpp" / "xllamacpp-2026.10.11549"
 SGLANG = DATA / "sglang" / "0.5.15.post1-h200"
-MAX_SEED = 6000
+MAX_SEED = 3000
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def short_stream(file: Path) -> bytes:
 
 def log_lines() -> tuple[bytes, ...]:
     shown = b"api_key='s3same' HF_TOKEN=abcdef http://u:p@h/x --hf-token abcd\n"
-    return (*ends(SGLANG / "logs", "fail_*.log"), shown)
+    return (*(log[-1000:] for log in ends(SGLANG / "logs", "fail_*.log")), shown)
 
 
 def frames() -> tuple[bytes, ...]:
