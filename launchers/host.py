@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -30,6 +31,7 @@ KEPT_FOLDERS = 20
 _KILL_WAIT_S = 5.0  # how long the end of what was killed is waited for, and then the port
 _START_WAIT_S = 10.0
 _SMI_LIMIT_S = 20.0  # without persistence mode nvidia-smi wakes every GPU first: seconds each
+_LISTED = re.compile(rf"{SERVER_ID.pattern} \d{{1,9}} \d{{1,18}} (-|[0-9A-Za-z-]{{1,64}}) \d{{1,5}}")
 _SAMPLE_LIMIT_S = 10.0  # while a server works they are awake
 
 
@@ -206,7 +208,7 @@ class HostLauncher:
         survivors: list[str] = []
         for line in expect(self._ask("list"), "list").text().splitlines():
             identity = tuple(line.split(" "))
-            if len(identity) != 5:
+            if not _LISTED.fullmatch(line):
                 raise HostLost(f"the list of servers on {self.host} makes no sense: {line[:200]!r}")
             try:
                 self._stop(identity, grace_s)

@@ -59,6 +59,13 @@ def test_a_number_of_thousands_of_digits_is_no_memory_figure() -> None:
         read_gpus(f"code gpu 0\npid {LONG} - root python")
 
 
+@pytest.mark.parametrize("line", ["s-1 \0 34 b-1 30000", "../x 12 34 b-1 30000", "s-1 12 34 b-1 x", "-s 1 2 b 3"])
+def test_a_listed_server_that_cannot_be_one_of_ours_is_never_named_to_a_shell(line: str) -> None:
+    launcher = HostLauncher(ReplyShell(f"list\n{line}".encode()), HostSettings("gpu", "/state"), FakeClock())
+    with pytest.raises(HostLost, match="makes no sense"):
+        launcher.stop_leftovers(0.0)
+
+
 @pytest.mark.parametrize("body", [f"status\nrunning - {LONG}", f"stopped\n0 {LONG} 12 yes TERM"])
 def test_a_reply_with_such_a_number_is_a_lost_host(body: str) -> None:
     launcher = HostLauncher(ReplyShell(body.encode()), HostSettings("gpu", "/state"), FakeClock())
