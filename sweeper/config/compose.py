@@ -26,7 +26,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sweeper.config.files import YamlError, not_utf8, trap_mistakes, yaml_mistake
-from sweeper.config.mistakes import cannot_resolve, one_line, shown, valid_names
+from sweeper.config.mistakes import cannot_resolve, one_line, shown, unicode_mistake, valid_names
 from sweeper.config.overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
 from sweeper.config.schema import to_place, to_spec
 from sweeper.config.sweeps import Sweep
@@ -278,6 +278,8 @@ def _resolved(node: DictConfig | ListConfig, path: str, told: dict[str, str]) ->
         try:
             if OmegaConf.is_missing(node, key):
                 told[place] = f"{place}: is missing; give it: {place}=VALUE"
+            elif isinstance(entries[key], str) and (reason := unicode_mistake(entries[key])):
+                told[place] = f"{place}: {shown(entries[key])} {reason}"
             elif place != "hydra":
                 result[name] = _plain(entries[key], place, told)
         except _LIBRARY_ERRORS as error:

@@ -80,6 +80,15 @@ def cannot_resolve(path: str, reason: str) -> str:
     return f"{path}: cannot be resolved: {one_line(reason.partition('full_key:')[0])}"
 
 
+def unicode_mistake(text: str) -> str:
+    """Why text, from an escape like "\\ud800" or from bytes that are not UTF-8, cannot be kept; else empty."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "holds half a character (a lone surrogate)"
+    return ""
+
+
 def schema_mistakes(error: ValidationError, already: Iterable[str] = (), under: Sequence[str] = ()) -> list[str]:
     """One line for each wrong place, seen from the place `under`, which is the whole configuration if empty.
 

@@ -35,6 +35,9 @@ BROKEN_FILES = [
     ("space", "space: 3\n", "space: 3 should be a mapping with"),
     ("empty space", "space: null\n", "space: null should be a mapping"),
     ("sweep", "budget: {trials: 'choice(1,2)'}\n", "budget.trials: 'choice(1,2)' should be a whole number"),
+    ("name", 'workload: {name: "a\\ud800"}\n', "workload.name: 'a\\ud800' holds half a character"),
+    ("flag", 'engine: {flags: {alias: "\\ud800"}}\n', "engine.flags.alias: '\\ud800' holds half a character"),
+    ("in the space", 'space: {spec_type: "\\udfff"}\n', "space.spec_type: '\\udfff' holds half a character"),
     ("condition", "space: {when: {spec_typ: {x: 1}}}\n", "space.when.spec_typ: not a parameter of the space"),
 ]
 
