@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 MASK = "***"
 
-_WORDS = frozenset({"token", "key", "secret", "password", "passwd", "passphrase", "credential", "credentials"})
+_WORDS = frozenset(
+    {"token", "key", "secret", "password", "passwd", "passphrase", "credential", "credentials", "webhook"}
+)
 _NO_SECRET = r"(?!(?:none|null|true|false|-?[0-9.]+|optional|str)\b|\*{3}|[-<$(])"
 _COMPOUND = r"(?:api|admin|access|secret|private|auth|hf|hub|bearer|session|refresh|bot)[_-]?(?:key|token)"
 _SHAPES = (

@@ -233,15 +233,15 @@ def _place(config: DictConfig, asked: Sequence[Asked]) -> StudyPlace:
 
 
 def _learn_secrets(data: Mapping[str, object]) -> None:
-    """What the configuration holds of secrets is shown nowhere from now on; nor are the logins over SSH."""
+    """What it holds of secrets is shown nowhere from now on; nor what is in the variables that it names."""
     for name, value in data.items():
         if name not in ("workload", "more_workloads"):
             KNOWN.learn_tree(name, value)
     host = data.get("host")
-    ssh = host.get("ssh") if isinstance(host, Mapping) else None
-    if isinstance(ssh, Mapping):
-        variables = (str(ssh.get(name)) for name in ("password_env", "passphrase_env"))
-        KNOWN.learn(os.environ.get(variable, "") for variable in variables)
+    for group in (host.get("ssh") if isinstance(host, Mapping) else None, data.get("notify")):
+        for name, variable in group.items() if isinstance(group, Mapping) else ():
+            if name.endswith("_env"):
+                KNOWN.learn([os.environ.get(str(variable), "")])
 
 
 def _apply(config: DictConfig, asked: Asked) -> list[str]:
