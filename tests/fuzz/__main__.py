@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from tests.fuzz.campaign import Outcome, feed
-from tests.fuzz.parsers import parsers
+from tests.fuzz.mlflow_answers import answer_parser, answer_seeds
+from tests.fuzz.parsers import Parser, parsers
 
 MAX_MEMORY = 4 * 1024**3
 
@@ -21,7 +22,8 @@ def main() -> int:
     asked = options.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     with tempfile.TemporaryDirectory() as folder:
-        chosen = [parser for parser in parsers(Path(folder)) if asked.only in parser.name]
+        slow = Parser("MLflow: answers to a whole sync", answer_parser(), answer_seeds())
+        chosen = [parser for parser in (*parsers(Path(folder)), slow) if asked.only in parser.name]
         print(f"{'parser':<40} {'inputs':>9} {'refused':>9} {'crashes':>8}", flush=True)
         outcomes = [show(feed(parser, asked.inputs)) for parser in chosen]
     crashes = sum(outcome.num_crashes for outcome in outcomes)

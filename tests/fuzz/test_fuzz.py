@@ -16,6 +16,7 @@ from sweeper.errors import SpecsweepError
 from sweeper.secrets import secrets_of
 from tests.fakes import FakeClock, trial
 from tests.fuzz.campaign import feed
+from tests.fuzz.mlflow_answers import answer_parser, answer_seeds
 from tests.fuzz.mutator import mutated
 from tests.fuzz.parsers import Parser, parsers
 from tests.fuzz.reply_shell import HANDLE, ReplyShell
@@ -31,6 +32,11 @@ def test_a_parser_survives_whatever_it_is_fed(parser: Parser) -> None:
     outcome = feed(parser, SHARE)
     assert outcome.crashes == {}
     assert outcome.num_inputs >= SHARE
+
+
+@pytest.mark.host
+def test_a_sync_survives_whatever_mlflow_answers() -> None:
+    assert feed(Parser("MLflow: answers to a whole sync", answer_parser(), answer_seeds()), 40).crashes == {}
 
 
 def test_the_harness_sees_a_crash_and_the_input_that_caused_it() -> None:
