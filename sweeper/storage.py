@@ -33,6 +33,7 @@ STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
 """What a storage that is full, locked or gone raises in the middle of a sweep."""
 
 _LAUNCH = "launch"
+_MAX_DIGITS = 9
 _STATES = {
     OptunaState.RUNNING: TrialState.RUNNING,
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -151,8 +152,8 @@ class StudyStore:
             prefix, _, rest = key.partition(":")
             if prefix == _LAUNCH and rest:
                 number = rest.partition(":")[0]
-                if not number.isdecimal():
-                    raise _unreadable(f"study {self.name}", ValueError(f"no trial has the number {number!r}"))
+                if not number.isdecimal() or len(number) > _MAX_DIGITS:
+                    raise _unreadable(f"study {self.name}", ValueError(f"no trial has the number {number[:60]!r}"))
                 found.setdefault(int(number), []).append(value)
         return found
 

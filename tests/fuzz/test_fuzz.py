@@ -92,6 +92,7 @@ def test_a_launch_that_never_got_a_command_line_has_no_secret_in_it() -> None:
     ({"canonical": {"flags": {"n": float("inf")}, "env": {}}}, {}),
     ({"key": 5}, {}),
     ({}, {"launch:x:1": {}}),
+    ({}, {f"launch:{LONG}:1": {}}),
     ({}, {"launch:0:1": {"record": [], "artifacts": 3}}),
     ({"launch:0": 7}, {}),
 ])  # fmt: skip
