@@ -18,6 +18,7 @@ from typing import IO
 from launchers.base import CommandResult
 from launchers.clock import Clock, SystemClock
 from launchers.errors import HostBusy, HostLost
+from launchers.masking import masked_words
 from launchers.passwords import without_passwords
 
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
@@ -125,7 +126,7 @@ def lock_holder(clock: Clock) -> str:
     It can be encoded as UTF-8.
     """
     since = clock.now().isoformat(timespec="seconds")
-    command = without_passwords(shlex.join(sys.argv))
+    command = without_passwords(shlex.join(masked_words(sys.argv)))
     text = f"pid {os.getpid()} on {platform.node()}, since {since}: {command[:400]}"
     return " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -10,12 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from sweeper.errors import ExitCode, SpecsweepError, SweepInterrupted
+from sweeper.known_secrets import KNOWN
 from sweeper.streams import settle_stdout
+from sweeper.text import printable
 from sweeper.usage import EXIT_CODES, add_commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code and never shows a traceback for a user's mistake."""
+    KNOWN.learn_environment(os.environ)
+    KNOWN.learn_words(sys.argv[1:] if argv is None else argv)
     arguments = _parse(argv)
     try:
         code = _command(arguments)
@@ -80,7 +85,7 @@ class _Version(argparse.Action):
 
 def _complain(message: str, code: ExitCode) -> ExitCode:
     with suppress(OSError):  # a closed terminal
-        sys.stderr.write(f"specsweep: {message}\n")
+        sys.stderr.write(KNOWN.hide(f"specsweep: {printable(message)}\n"))
     return code
 
 
@@ -103,7 +108,7 @@ def _unexpected(error: Exception) -> ExitCode:
         )
     log = Path("specsweep-error.log")
     with log.open("a", encoding="utf-8") as file:
-        traceback.print_exception(error, file=file)
+        file.write(KNOWN.hide("".join(traceback.format_exception(error))))
     return _complain(
         f"a bug in specsweep: {type(error).__name__}: {error}\nTraceback: {log.resolve()}", ExitCode.BUG
     )

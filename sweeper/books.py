@@ -7,6 +7,7 @@ from optuna.trial import TrialState as OptunaState
 
 from sweeper.errors import FailureKind
 from sweeper.policy import POLICY, Fault
+from sweeper.secrets import masked_config
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
 
@@ -30,8 +31,8 @@ class Books:
     def begin(self, number: int, requested: ServerConfig, canonical: ServerConfig) -> None:
         """A launch of the trial is about to be made."""
         trial = self._trial(number)
-        trial.set_user_attr("requested", requested.model_dump())
-        trial.set_user_attr("canonical", canonical.model_dump())
+        trial.set_user_attr("requested", masked_config(requested).model_dump())
+        trial.set_user_attr("canonical", masked_config(canonical).model_dump())
         trial.set_user_attr("key", canonical.key())
         trial.set_user_attr(_BEGUN, self.begun(number) + 1)
 

@@ -12,6 +12,7 @@ from sweeper.engines.registry import canonical_as_told, engine_for
 from sweeper.errors import ConfigError
 from sweeper.frozen import Frozen
 from sweeper.probing.findings import all_reduce_of
+from sweeper.secrets import masked_config
 from sweeper.spec import ServerConfig, SpaceSpec
 from sweeper.speculation import Physics
 from sweeper.storage import StudyStore
@@ -36,7 +37,8 @@ class KeptSearch(Frozen):
 
     def keep(self, store: StudyStore) -> None:
         """Write it down in the study."""
-        store.set_fact(_FACT, self.model_dump(mode="json"))
+        kept = self.model_copy(update={"base": masked_config(self.base)})
+        store.set_fact(_FACT, kept.model_dump(mode="json"))
 
     @classmethod
     def of(cls, store: StudyStore) -> KeptSearch:

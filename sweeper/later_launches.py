@@ -9,8 +9,9 @@ import optuna
 from optuna.storages._cached_storage import _CachedStorage
 
 from sweeper.lean_storage import LeanStorage
-from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
+from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, unreadable
 
+_MAX_DIGITS = 9
 _NEWEST = 64
 """So many of the newest are looked at each time: a launch is saved again with the time that its stop took, seconds
 later. More hosts than this share no study."""
@@ -41,12 +42,19 @@ class LaterLaunches:
         for name, text in self._changed():
             if self._texts.get(name) != hash(text):
                 self._texts[name] = hash(text)
-                number = int(name.removeprefix(LAUNCH).partition(":")[0])
+                number = self._trial_of(name)
                 self._stored.setdefault(number, {})[name] = self._read(text)
                 changed.add(number)
         for number in changed:
             self._by_trial[number] = tuple(self._stored[number].values())
         return self._by_trial
+
+    def _trial_of(self, name: str) -> int:
+        """The trial that a study's attribute is about. Raises SpecsweepError for a name of another kind."""
+        number = name.removeprefix(LAUNCH).partition(":")[0]
+        if not number.isdecimal() or len(number) > _MAX_DIGITS:
+            raise unreadable(f"study {self._study.study_name}", f"no trial has the number {number[:60]!r}")
+        return int(number)
 
     def _changed(self) -> Iterable[tuple[str, str]]:
         """Names and JSON texts, among them all that are new or have changed since the last time."""

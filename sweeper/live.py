@@ -21,7 +21,7 @@ from sweeper.standing.phases import PhaseTimes
 from sweeper.standing.spark import sparkline
 from sweeper.standing.words import phase_text
 from sweeper.tally import Tally, spent, standing
-from sweeper.text import plain
+from sweeper.text import plain, printable
 
 NARROW = 60
 """Below so many columns the screen saves spaces."""
@@ -99,7 +99,7 @@ class PlainView:
 
     def _line(self, text: str) -> None:
         stamp = self._clock.now().astimezone().strftime("%H:%M:%S")
-        self._console.print(f"{stamp} {text}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(f"{stamp} {printable(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 class RichView:

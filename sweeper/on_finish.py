@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from launchers.errors import HostDirty
+from launchers.masking import masked_words
 from launchers.standing import KeptServer, Standing
 from sweeper.deciding.verdict import Verdict
 from sweeper.errors import SweepAborted, TrialError
 from sweeper.launch_trace import LaunchTrace
 from sweeper.naming import difference_text
 from sweeper.rig import Rig
-from sweeper.secrets import hidden_words
 from sweeper.server import left_running, new_nonce
 from sweeper.study import Study
 from sweeper.text import plain
@@ -86,7 +86,7 @@ class Leaving:
         except HostDirty as error:
             raise SweepAborted(f"stopped: {error}\nNothing measured is lost.") from error
         if argv is not None:
-            shown = plain(" ".join(hidden_words(argv.split())), 400)
+            shown = plain(" ".join(masked_words(argv.split())), 400)
             self._rig.view.notice(f"stopped the server on port {port} of {standing.host}: {shown}")
 
     def _say_pending(self, standing: Standing) -> str:
@@ -140,7 +140,7 @@ class Leaving:
         note = {"study": self._study.name, "trial": trial.number, "key": trial.key, "name": plain(name)}
         with self._rig.interrupts.shielded():
             standing.keep(trace.started, json.dumps(note))
-        command = plain(" ".join(hidden_words(spec.argv)), 2000)
+        command = plain(" ".join(masked_words(spec.argv)), 2000)
         place = self._rig.spec.host.address or "127.0.0.1"
         log = PurePosixPath(trace.started.log_path)
         pending, where = self._say_pending(standing), f"at {place}:{port} of {standing.host}"

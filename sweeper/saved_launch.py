@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
+from sweeper.errors import SpecsweepError
 from sweeper.records import LaunchRecord, Record
+from sweeper.text import plain
 
 LAUNCH = "launch:"
 """Attributes of this beginning hold launches: `launch:N` of a trial; of a study, `launch:TRIAL:N`, those that were
@@ -54,8 +56,17 @@ def read_saved(text: str) -> SavedLaunch | Unreadable:
     """A launch from its JSON."""
     try:
         return SavedLaunch.model_validate_json(text)
-    except ValidationError as error:
-        return Unreadable(str(error).splitlines()[0])
+    except (ValidationError, ValueError, RecursionError) as error:
+        return Unreadable(str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+def unreadable(where: str, reason: str) -> SpecsweepError:
+    """What to raise for a record at `where` (study and trial) that cannot be read."""
+    first = plain(reason.splitlines()[0]) if reason else "it is damaged"
+    return SpecsweepError(
+        f"{where}: the stored record cannot be read ({first}). It was written by another "
+        "version of specsweep or damaged; use that version, or start anew with another `study.name`."
+    )
 
 
 def sharing(launch: LaunchRecord, other: LaunchRecord) -> LaunchRecord:

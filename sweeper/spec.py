@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from launchers.masking import MASK, hide_shapes, is_secret_name
 from sweeper.frozen import MAX_SECONDS, MAX_SEED, MAX_TRIALS, MAX_WHOLE, Frozen, once
 from sweeper.host_spec import HostSpec
 from sweeper.night_spec import BudgetSpec as BudgetSpec
@@ -29,8 +31,11 @@ class ServerConfig(Frozen):
     env: Mapping[str, str] = {}
 
     def key(self) -> str:
-        """Sixteen hex digits that are equal for equal configurations (of canonical ones: a trial's key)."""
-        return digest({"flags": dict(self.flags), "env": dict(self.env)})[:16]
+        """Sixteen hex digits that are equal for equal configurations (of canonical ones: a trial's key).
+
+        What is a secret by its name or its looks does not count: a new token makes no new configuration.
+        """
+        return digest({"flags": _counted(self.flags), "env": _counted(self.env)})[:16]
 
     def with_flags(self, flags: Mapping[str, FlagValue]) -> ServerConfig:
         """A copy in which `flags` are set."""
@@ -39,6 +44,29 @@ class ServerConfig(Frozen):
     def without(self, names: frozenset[str]) -> ServerConfig:
         """A copy in which the flags `names` are not set."""
         return ServerConfig(flags={k: v for k, v in self.flags.items() if k not in names}, env=self.env)
+
+    def with_secrets_of(self, base: ServerConfig) -> ServerConfig:
+        """A copy in which what was hidden (it holds `***`) has the value that `base` has under that name."""
+        return ServerConfig(
+            flags={k: base.flags.get(k, v) if MASK in str(v) else v for k, v in self.flags.items()},
+            env={k: base.env.get(k, v) if MASK in v else v for k, v in self.env.items()},
+        )
+
+
+def _counted(settings: Mapping[str, FlagValue]) -> dict[str, FlagValue]:
+    return {name: _counted_value(name, value) for name, value in settings.items()}
+
+
+def _counted_value(name: str, value: FlagValue) -> FlagValue:
+    if is_secret_name(name) and not isinstance(value, bool):
+        return MASK
+    return _without_secrets(value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=4096)
+def _without_secrets(value: str) -> str:
+    """The same few values in thousands of configurations."""
+    return hide_shapes(value)
 
 
 def digest(data: object) -> str:

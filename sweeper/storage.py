@@ -20,9 +20,11 @@ from optuna.trial import FrozenTrial
 
 from sweeper.database import STORAGE_ERRORS as STORAGE_ERRORS
 from sweeper.database import Database, FileDatabase
+from sweeper.known_secrets import KNOWN
 from sweeper.later_launches import lean_backend
 from sweeper.records import LaunchRecord, TrialRecord, launch_artifact_name
 from sweeper.saved_launch import LAUNCH
+from sweeper.secrets import sealed
 from sweeper.spec import StudySpec
 from sweeper.study_place import Place, open_optuna
 from sweeper.trial_reading import TrialReader
@@ -65,11 +67,17 @@ class StudyStore:
         return self.database.patiently(self._reader.trials)
 
     def save_launch(self, record: LaunchRecord, artifacts: Mapping[str, bytes]) -> LaunchRecord:
-        """Write the artifacts, then the record. Saving a launch again replaces it. Returns the record."""
+        """Write the artifacts, then the record. Saving a launch again replaces it. Returns the record as written.
+
+        No secret is: neither what stands under a secret's name, nor a value that is known as one (KNOWN).
+        """
+        record = sealed(record)
         names = []
         for name, content in artifacts.items():
             full = launch_artifact_name(record.launch_number, name)
-            self._artifacts.write(self._artifact_id(record.trial_number, full), io.BytesIO(content))
+            self._artifacts.write(
+                self._artifact_id(record.trial_number, full), io.BytesIO(KNOWN.hide_bytes(content))
+            )
             names.append(full)
         data = {"record": json.loads(record.model_dump_json()), "artifacts": names}
         if self.database.is_shared:
@@ -105,8 +113,8 @@ class StudyStore:
         return self._lean.study_attr(self.optuna._study_id, name)
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401  (JSON)
-        """Keep a JSON value about the whole study."""
-        self.database.patiently(lambda: self.optuna.set_user_attr(name, value))
+        """Keep a JSON value about the whole study, without the secrets in it."""
+        self.database.patiently(lambda: self.optuna.set_user_attr(name, KNOWN.hide_json(value)))
 
     def frozen(self, trial_number: int) -> FrozenTrial:
         """Optuna's own view of a trial. Raises KeyError for an unknown number."""

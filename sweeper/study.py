@@ -254,8 +254,8 @@ class Study:
 
     def _begin(self, step: Step, number: int) -> Proposal | None:
         """The proposal for a launch of trial `number`; None when that trial has just been settled without one."""
-        trial = self._trial(number)
-        requested, canonical = trial.requested, trial.canonical
+        trial, base = self._trial(number), self._candidates.base  # the study holds no secrets
+        requested, canonical = trial.requested.with_secrets_of(base), trial.canonical.with_secrets_of(base)
         if step.purpose.settles and trial.state is TrialState.RUNNING:
             if not trial.key:
                 requested = self._asking.configuration(number)

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
+from pydantic import ValidationError
 
-from sweeper.errors import SpecsweepError
 from sweeper.forecasts import Forecast, Span
 from sweeper.later_launches import LaterLaunches, lean_backend
 from sweeper.records import TrialRecord, TrialState
 from sweeper.samplers.physics import stored_forecast
-from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
+from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, unreadable
+from sweeper.secrets import shows_secrets
 from sweeper.spec import ServerConfig
 
 _STATES = {
@@ -85,14 +86,21 @@ class TrialReader:
         stored = None if self._lean is None else self._lean.launches.get(frozen._trial_id)
         if stored is None:
             stored = tuple(read_saved(json.dumps(v)) for name, v in attrs.items() if name.startswith(LAUNCH))
-        trial = TrialRecord(
-            number=frozen.number,
-            key=attrs.get("key", ""),
-            state=_STATES[frozen.state],
-            requested=ServerConfig.model_validate(attrs.get("requested", {})),
-            canonical=ServerConfig.model_validate(attrs.get("canonical", {})),
-            forecast=_forecast(frozen),
-        )
+        try:
+            requested, canonical = (
+                ServerConfig.model_validate_json(json.dumps(attrs.get(name, {})))
+                for name in ("requested", "canonical")
+            )
+            trial = TrialRecord(
+                number=frozen.number,
+                key=canonical.key() if shows_secrets(canonical) else attrs.get("key", ""),
+                state=_STATES[frozen.state],
+                requested=requested,
+                canonical=canonical,
+                forecast=_forecast(frozen),
+            )
+        except (ValidationError, TypeError, ValueError) as error:
+            raise unreadable(self._where(frozen), str(error)) from error
         return _with(trial, _readable(stored, self._where(frozen)))
 
     def _where(self, frozen: FrozenTrial) -> str:
@@ -108,10 +116,7 @@ def _readable(stored: Stored, where: str) -> list[SavedLaunch]:
     """The stored launches. Raises SpecsweepError when one cannot be read."""
     for launch in stored:
         if isinstance(launch, Unreadable):
-            raise SpecsweepError(
-                f"{where}: the stored record cannot be read ({launch.reason}). It was written by another "
-                "version of specsweep or damaged; use that version, or start anew with another `study.name`."
-            )
+            raise unreadable(where, launch.reason)
     return [launch for launch in stored if isinstance(launch, SavedLaunch)]
 
 

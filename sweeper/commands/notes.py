@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
+from launchers.masking import masked_words, secret_words
 from sweeper.addresses import has_password
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.space import samples, to_config
@@ -43,6 +45,16 @@ def storage_notes(spec: SweepSpec) -> list[str]:
         return []
     seen = "study.storage holds a password, which process lists and the shell's history show"
     return [f"{seen}; ~/.pgpass, PGPASSWORD or a service file keep it out of them"]
+
+
+def shown_secrets_notes(words: Iterable[str]) -> list[str]:
+    """A line for each word of specsweep's own command line that shows a secret in this machine's process list."""
+    return [
+        f"{masked_words([word])[0]}: every user of this machine can read it in the process list; write "
+        "NAME=${oc.env:VARIABLE}, or put it into a file for --config-dir"
+        for word in words
+        if any(secret_words([word]))
+    ]
 
 
 def arrival_notes(spec: SweepSpec) -> list[str]:

@@ -20,7 +20,7 @@ from sweeper import config, tracking
 from sweeper.addresses import is_shared
 from sweeper.commands.fleet import hosts_of, run_on_all, worker_of
 from sweeper.commands.hosts import make_launcher, standing_on
-from sweeper.commands.notes import arrival_notes, notes_on, remembering, storage_notes
+from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode, SweepAborted
 from sweeper.facts import read_host_facts
@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> ExitCode:
                     loads = tuple(map(once_each, loads))
                     view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
                 rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-                for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec), *storage_notes(spec)):
+                known = (*arrival_notes(spec), *storage_notes(spec), *shown_secrets_notes(overrides))
+                for note in (*told, *notes_on(spec, engine, facts), *known):
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))
                 with notifier.ending(study.name, launcher.host), put_back(leaving):
