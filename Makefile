@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help setup sweep rehearse test unit lint check slow ci bench bench-search ui lock clean
+.PHONY: help setup sweep rehearse test unit lint audit check slow ci bench bench-search bench-scale fuzz ui lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,7 +43,10 @@ lint: $(READY)  ## formatting, lint, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint test  ## lint and test: what a change must pass
+audit:  ## known vulnerabilities in the locked dependencies (says so where nobody can be asked)
+	.ci/audit
+
+check: lint test audit  ## lint, test and audit: what a change must pass
 
 slow: $(READY)  ## the long tests: crash campaign, whole sweeps, this README's commands
 	$(BIN)/pytest -m slow $(ARGS)
@@ -55,6 +58,7 @@ bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's ow
 	$(BIN)/python -m tests.bench.client_overhead
 	$(BIN)/python -m tests.bench.client_cost
 	$(BIN)/python -m tests.bench.restart_time
+	$(BIN)/python -m tests.bench.report
 	$(BIN)/python -m tests.bench.own_time $(ARGS)
 
 bench-search: $(READY)  ## how many restarts each sampler needs (hours; goes on where it was interrupted)
@@ -63,6 +67,12 @@ bench-search: $(READY)  ## how many restarts each sampler needs (hours; goes on 
 	$(BIN)/python -m tests.bench.search table --file build/search_bench.jsonl
 	$(BIN)/python -m tests.bench.search replay
 	$(BIN)/python -m tests.bench.search time
+
+bench-scale: $(READY)  ## what studies of 100, 1,000 and 10,000 trials cost: start-up, own time, status, memory
+	$(BIN)/python -m tests.bench.scale $(ARGS)
+
+fuzz: $(READY)  ## feed every parser of outside text 100,000 damaged inputs (hours on two cores; nightly)
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 ui: $(READY)  ## MLflow's page on the sweep's database
 	$(BIN)/specsweep ui $(ARGS)

@@ -1,1 +1,5 @@
-"""Reads records and turns them into tables, reports and plots; drives nothing."""
+"""Reads studies and drives nothing: tables and reports. In a notebook: `from analysis import load`."""
+
+from analysis.loading import LoadedStudy, load
+
+__all__ = ["LoadedStudy", "load"]

@@ -1,4 +1,4 @@
-"""Markdown that hostile text cannot break: escaped cells, fenced blocks, tables, numbers with their units.
+"""Markdown that hostile text cannot break: escaped text, fenced blocks, numbers with their units.
 
 Text from a server, a log or a prompt file is data. Everything that Markdown or HTML gives a meaning is written
 as an HTML entity: by CommonMark an entity never stands for structure, so no renderer sees a tag or a new cell.
@@ -43,6 +43,11 @@ def bold(text: Markdown) -> Markdown:
     return text if text == MISSING or text.startswith(ESTIMATED) else Markdown(f"**{text}**")
 
 
+def link(text: str, anchor: str) -> Markdown:
+    """A link to a place in the same report. Both are our own words."""
+    return Markdown(f"[{text}](#{anchor})")
+
+
 def number(metric: str, value: float | None, *, unit: bool = False, estimated: bool = False) -> Markdown:
     """A value of METRICS with that metric's digits, and its unit if asked for; a dash for None.
 
@@ -61,18 +66,16 @@ def heading(metric: str) -> str:
     return f"{row.label} ({row.unit})" if row.unit else row.label
 
 
-def table(columns: Mapping[str, str], rows: Sequence[Sequence[Markdown]]) -> list[str]:
-    """Lines of a table. `columns`: title to alignment, "l" or "r"."""
-    rule = " | ".join("---:" if side == "r" else ":---" for side in columns.values())
-    lines = [f"| {' | '.join(columns)} |", f"| {rule} |"]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
+def bare(lines: Iterable[str], limit: int = MAX_LINE) -> list[str]:
+    """Lines to be read as they are: without terminal codes and control characters, each of at most `limit`."""
+    content = [without_codes(line[: 10 * limit + 1000]) for line in lines]
+    content = ["".join(c for c in line.expandtabs(4) if c.isprintable()) for line in content]
+    return [line if len(line) <= limit else line[: limit - 1] + "…" for line in content]
 
 
 def fenced(lines: Iterable[str], language: str = "text", limit: int = MAX_LINE) -> list[str]:
     """A code block. Its fence is longer than any run of backticks inside, so nothing inside can end it."""
-    content = [without_codes(line[: 10 * limit + 1000]) for line in lines]
-    content = ["".join(c for c in line.expandtabs(4) if c.isprintable()) for line in content]
-    content = [line if len(line) <= limit else line[: limit - 1] + "…" for line in content]
+    content = bare(lines, limit)
     longest = max((len(run) for line in content for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", *content, fence]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from analysis.frames import baseline_config
-from sweeper.deciding.comparable import Aside, comparable
+from sweeper.deciding.comparable import SOURCES, Aside, comparable
+from sweeper.deciding.hosts import on_scale_of
 from sweeper.deciding.lossless import Gate
+from sweeper.deciding.sharing import CLOSING_HOST, scale_host
 from sweeper.deciding.verdict import Simplicity, Verdict, decide, fresh_launches
+from sweeper.errors import ConfigError
+from sweeper.kept_search import KeptSearch
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
 from sweeper.probing.findings import Findings, findings_of
 from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s
 from sweeper.secrets import MASK, is_secret_name, secrets_of
+from sweeper.space import num_combinations
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
 
@@ -25,6 +30,9 @@ ALLOW_LOSSY = "allow_lossy"
 
 _TEMPERATURE = re.compile(r"(workload|more_workloads\..+)\.temperature")
 _GREEDY = ("0", "0.0", "-0.0")
+
+MAX_COMBINATIONS = 5000
+"""Of larger spaces is not counted how many configurations are distinct: that asks the engine's rules of each."""
 
 DEFAULT_OBJECTIVE = "output_throughput"
 """For a study that stopped before it wrote down what it depends on; it holds no measurement then."""
@@ -37,6 +45,7 @@ class Reading:
     `recorded` has everything; `trials` is what may be compared, `aside` what may not. `objective` is the metric
     that holds what configurations are ranked by, `objective_text` how that was asked for.
     `settled`: a sweep has ended and nothing was measured since. `all_reduce`: what was timed without a server.
+    `space`: how many combinations the space has, and how many of them are legal and distinct, where that is known.
     """
 
     name: str
@@ -50,6 +59,7 @@ class Reading:
     settled: bool
     fingerprint: Mapping[str, str]
     all_reduce: Findings | None = None
+    space: tuple[int, int] | None = None
 
     @cached_property
     def drawn(self) -> dict[str, str]:
@@ -107,7 +117,7 @@ class Reading:
     def differing(self) -> dict[str, tuple[str, ...]]:
         """Facts of provenance that are not the same for all measured launches, with their values."""
         rows = [launch.provenance for launch in self.measured]
-        names = dict.fromkeys(name for row in rows for name in row)
+        names = dict.fromkeys(name for row in rows for name in row if name not in SOURCES)
         values = {name: tuple(dict.fromkeys(row[name] for row in rows if name in row)) for name in names}
         return {name: found for name, found in values.items() if len(found) > 1}
 
@@ -135,32 +145,76 @@ class Reading:
         return tuple(fresh_launches(self.by_number[0], rivals)[trial.number])
 
 
+@dataclass(frozen=True)
+class Stored:
+    """What a study holds: its records, and what it has written down about the whole of itself."""
+
+    name: str
+    trials: Sequence[TrialRecord]
+    fingerprint: Mapping[str, str]
+    last_verdict: str = ""
+    allow_lossy: bool = False
+    closing_host: str = ""
+    all_reduce: Findings | None = None
+    space: tuple[int, int] | None = None
+
+
 def read(store: StudyStore, simplicity: Simplicity) -> Reading:
     """Read the study, whatever its state. Raises SpecsweepError when a stored record cannot be read."""
-    fingerprint = _texts(store.fact("fingerprint"))
-    asked = fingerprint.get("objective", DEFAULT_OBJECTIVE)
+    stored = Stored(
+        name=store.name,
+        trials=store.trials(),
+        fingerprint=_texts(store.fact("fingerprint")),
+        last_verdict=_texts(store.fact("verdict")).get("text", ""),
+        allow_lossy=store.fact(ALLOW_LOSSY) is True,
+        closing_host=str(store.fact(CLOSING_HOST) or ""),
+        all_reduce=findings_of(store),
+        space=_space_of(store),
+    )
+    return reading_of(stored, simplicity)
+
+
+def reading_of(stored: Stored, simplicity: Simplicity) -> Reading:
+    """The same from what has been read already. Pure."""
+    asked = stored.fingerprint.get("objective", DEFAULT_OBJECTIVE)
     objective = asked if asked in METRICS else SCORE
-    recorded = store.trials()
-    last = _texts(store.fact("verdict")).get("text", "")
+    recorded = tuple(stored.trials)
     running = any(trial.state is TrialState.RUNNING for trial in recorded)
-    gate = Gate(allow_lossy=store.fact(ALLOW_LOSSY) is True)
-    said = {decide(trials, objective, simplicity, gate).text for trials in (recorded, comparable(recorded)[0])}
+    gate = Gate(allow_lossy=stored.allow_lossy)
+    last = stored.last_verdict
+    host = scale_host(recorded, objective, stored.closing_host)
+    kept = comparable(recorded)[0]
+    said = {decide(trials, objective, simplicity, gate, host).text for trials in (recorded, kept)}
     secrets = secrets_of(recorded)
     masked = tuple(map(secrets.masked, recorded))
     trials, aside = comparable(masked)
     return Reading(
-        name=store.name,
+        name=stored.name,
         recorded=masked,
-        trials=trials,
+        trials=on_scale_of(trials, objective, host),
         aside=aside,
         objective=objective,
         objective_text=asked,
-        verdict=decide(trials, objective, simplicity, gate),
+        verdict=decide(trials, objective, simplicity, gate, host),
         last_verdict=secrets.hide(last),
         settled=last in said and bool(recorded) and not running,
-        fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in fingerprint.items()},
-        all_reduce=findings_of(store),
+        fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in stored.fingerprint.items()},
+        all_reduce=stored.all_reduce,
+        space=stored.space,
     )
+
+
+def _space_of(store: StudyStore) -> tuple[int, int] | None:
+    """How many combinations were searched, and how many are distinct; None where there are too many."""
+    try:
+        kept = KeptSearch.of(store)
+    except ConfigError:
+        return None
+    combinations = num_combinations(kept.space)
+    if combinations is None or combinations > MAX_COMBINATIONS:
+        return None
+    found = kept.candidates().enumerated
+    return None if found is None else (combinations, len(found))
 
 
 def _texts(fact: object) -> dict[str, str]:

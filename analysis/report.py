@@ -1,79 +1,97 @@
-"""The report of a study as Markdown: what to run, how sure that is, and what it is drawn from.
+"""The report of a study: what to run, how sure that is, why, and what it is drawn from.
 
-Written from the study alone, at any time: while the sweep runs, when it has just begun, when everything failed.
+Made from the study alone, at any time: while the sweep runs, when it has just begun, when everything failed.
+It comes as a page of HTML that needs nothing beside itself, and as Markdown with the same content.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from analysis import (
+from analysis.blocks import Document, Section
+from analysis.diagnosis import findings_of
+from analysis.page.html import html
+from analysis.page.markdown import markdown as as_markdown
+from analysis.reading import Reading, read
+from analysis.sections import (
     all_reduce,
-    details,
     doubts,
+    effects,
+    failures,
     gpus,
     launches,
     lossless,
     measuring,
     noise,
+    pictures,
     predictions,
     prompts,
     provenance,
+    ranking,
+    reproducing,
     restarts,
     results,
-    tables,
     workloads,
 )
-from analysis.definitions import definitions
-from analysis.reading import Reading, read
+from analysis.sections.definitions import definitions
+from analysis.sections.findings import Finding, diagnosis
 from sweeper.deciding.verdict import Simplicity
 from sweeper.storage import StudyStore
 
-SECTIONS = (
-    results.title,
-    results.verdict,
-    results.comparison,
-    tables.ranked,
-    predictions.predictions,
-    all_reduce.all_reduce,
-    restarts.accept_definitions,
+FIRST: Sequence[Callable[[Reading], Section | None]] = (results.verdict, results.comparison, prompts.prompts)
+"""What is read before the findings of the diagnosis. A section is None when there is nothing to say."""
+
+SECTIONS: Sequence[Callable[[Reading], Section | None]] = (
+    ranking.ranked,
     workloads.workloads,
-    prompts.prompts,
+    effects.effects,
+    pictures.drafts,
+    pictures.best_so_far,
+    launches.costs,
+    failures.failures,
+    restarts.rewrites,
+    failures.surprises,
     lossless.lossless,
     noise.noise,
-    doubts.doubts,
-    measuring.measuring,
     gpus.gpus,
+    doubts.doubts,
+    reproducing.command,
+    predictions.predictions,
+    all_reduce.all_reduce,
+    measuring.measuring,
     launches.purposes,
     restarts.proofs,
-    launches.costs,
-    details.failures,
-    details.surprises,
-    restarts.rewrites,
-    details.command,
     provenance.provenance,
-    details.raw_data,
+    reproducing.raw_data,
 )
-"""In the order in which they are read. A section is lines of Markdown; none when there is nothing to say."""
+"""All others, in the order in which they are read."""
+
+
+def document(reading: Reading, findings: Sequence[Finding] = ()) -> Document:
+    """The report of what has been read. `findings`: what the diagnosis makes of it."""
+    found = [*(part(reading) for part in FIRST), diagnosis(findings), *(part(reading) for part in SECTIONS)]
+    sections = [section for section in found if section is not None]
+    meaning = definitions(sections)
+    return Document(results.title(reading), results.lead(reading), [*sections, *([meaning] if meaning else [])])
 
 
 def markdown(store: StudyStore, simplicity: Simplicity) -> str:
-    """The report. Raises SpecsweepError when a stored record cannot be read."""
-    return render(read(store, simplicity))
+    """The report as Markdown. Raises SpecsweepError when a stored record cannot be read."""
+    reading = read(store, simplicity)
+    return as_markdown(document(reading, findings_of(reading)))
 
 
-def render(reading: Reading) -> str:
-    """The report of what has been read."""
-    sections = [lines for section in SECTIONS if (lines := section(reading))]
-    sections.append(definitions(line for lines in sections for line in lines))
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+def page(store: StudyStore, simplicity: Simplicity) -> str:
+    """The report as one file of HTML. Raises SpecsweepError when a stored record cannot be read."""
+    reading = read(store, simplicity)
+    return html(document(reading, findings_of(reading)))
 
 
-def write(store: StudyStore, simplicity: Simplicity, path: Path) -> Path:
-    """Write the report to `path`, whole or not at all, and return it. Raises OSError when that cannot be done."""
-    text = markdown(store, simplicity)
+def write(text: str, path: Path) -> Path:
+    """Write `text` to `path`, whole or not at all, and return it. Raises OSError when that cannot be done."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

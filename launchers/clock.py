@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
+import zoneinfo
+from pathlib import Path
 from typing import Protocol
 
 
@@ -13,8 +16,14 @@ class Clock(Protocol):
     def monotonic_s(self) -> float:
         """Seconds since some fixed point; never goes backwards."""
 
+    def boottime_s(self) -> float:
+        """As `monotonic_s`, the time in which the machine slept (suspended) included."""
+
     def now(self) -> datetime.datetime:
-        """The current moment, in UTC, with its time zone."""
+        """The current moment, in UTC, with its time zone. It jumps when somebody sets the clock."""
+
+    def zone(self) -> datetime.tzinfo:
+        """The time zone in which the person at this machine reads a clock."""
 
     def sleep(self, seconds: float) -> None:
         """Return after at least `seconds`."""
@@ -27,9 +36,24 @@ class SystemClock:
         """Seconds since some fixed point; never goes backwards."""
         return time.monotonic()
 
+    def boottime_s(self) -> float:
+        """As `monotonic_s`, the time in which the machine slept (suspended) included."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
     def now(self) -> datetime.datetime:
         """The current moment, in UTC, with its time zone."""
         return datetime.datetime.now(datetime.UTC)
+
+    def zone(self) -> datetime.tzinfo:
+        """That of $TZ, else of /etc/localtime, else UTC: with its rules, where an offset alone has none."""
+        name = os.environ.get("TZ", "").removeprefix(":")
+        try:
+            if name:
+                return zoneinfo.ZoneInfo(name)
+            with Path("/etc/localtime").open("rb") as file:
+                return zoneinfo.ZoneInfo.from_file(file)
+        except (OSError, ValueError):  # no such file or zone; $TZ may also be a rule of its own (CET-1CEST)
+            return datetime.datetime.now().astimezone().tzinfo or datetime.UTC
 
     def sleep(self, seconds: float) -> None:
         """Return after at least `seconds`."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from launchers.gpus import GpuProcess, Tenant, read_process_rows, read_tenants, split_answer
+from launchers.gpus import GpuProcess, Tenant, is_index, read_process_rows, read_tenants, split_answer
 
 _FIGURES = (
     "index",
@@ -52,7 +52,7 @@ THROTTLING = HW_CAUSES | {HW_SLOWDOWN, "sw_thermal_slowdown"}
 """Reasons that mean a GPU slower than it should be. A power cap is none: under load it is how clocks are set."""
 
 _REFUSED = re.compile(r"^gpu .*is not a valid field to query", re.MULTILINE)
-_FIGURE = re.compile(r"(\d+(?:\.\d+)?)(?: (?:MiB|MHz|%|W|C))?")
+_FIGURE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(?: (?:MiB|MHz|%|W|C))?")
 _MASK = re.compile(r"0x[0-9A-Fa-f]{1,16}")
 
 
@@ -168,7 +168,7 @@ def _rows(
     """Index and fields of each watched GPU; a line with another number of fields (warnings) is none."""
     for line in lines:
         words = [word.strip() for word in line.split(",")]
-        if len(words) == len(query) and words[0].isdecimal() and (not watched or int(words[0]) in watched):
+        if len(words) == len(query) and is_index(words[0]) and (not watched or int(words[0]) in watched):
             yield int(words[0]), dict(zip(query, words, strict=True))
 
 

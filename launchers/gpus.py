@@ -18,7 +18,8 @@ _LOOK_S = 0.5
 _MAX_HOLDERS = 20
 _WARNED = "14"  # nvidia-smi's exit code for an answer that is whole, from a board with a corrupt infoROM
 _NOT_TOLD = re.compile(r"\[?(N/A|Not Supported|Insufficient Permissions|Not Found)\]?", re.IGNORECASE)
-_NUMBER = re.compile(r"(\d+)(?: MiB)?")
+_NUMBER = re.compile(r"(\d{1,15})(?: MiB)?")
+_INDEX = re.compile(r"\d{1,15}")  # an index or a pid; Python itself refuses numbers of thousands of digits
 _NOT_A_ROW = re.compile(r"warning:|no running", re.IGNORECASE)
 
 
@@ -179,7 +180,7 @@ def _read_gpu_rows(rows: list[str], watched: tuple[int, ...]) -> tuple[tuple[Gpu
     problems: list[str] = []
     for row in rows:
         fields = [field.strip() for field in row.split(",")]
-        if len(fields) < 5 or not fields[0].isdecimal():
+        if len(fields) < 5 or not is_index(fields[0]):
             if not watched and not _NOT_A_ROW.match(row):
                 problems.append(row[:300])
             continue
@@ -197,13 +198,18 @@ def _read_gpu_rows(rows: list[str], watched: tuple[int, ...]) -> tuple[tuple[Gpu
     return tuple(gpus), skipped, tuple(problems)
 
 
+def is_index(word: str) -> bool:
+    """Whether it can be the number of a GPU or of a process."""
+    return _INDEX.fullmatch(word) is not None
+
+
 def read_process_rows(rows: list[str]) -> tuple[tuple[GpuProcess, ...], tuple[str, ...]]:
     """The processes, and the rows that are none. A row without a pid names nobody and is passed over."""
     processes: list[GpuProcess] = []
     problems: list[str] = []
     for row in rows:
         fields = [field.strip() for field in row.split(",")]
-        if len(fields) >= 4 and fields[1].isdecimal():
+        if len(fields) >= 4 and is_index(fields[1]):
             size = _NUMBER.fullmatch(fields[-1])
             name = ", ".join(fields[2:-1])
             processes.append(GpuProcess(fields[0], int(fields[1]), name, int(size[1]) if size else None))
@@ -216,7 +222,7 @@ def read_tenants(lines: list[str]) -> Iterator[tuple[int, Tenant]]:
     """Who the processes are, by pid. Raises HostLost."""
     for line in lines:
         words = line.split(" ", 2)
-        if len(words) != 3 or not words[0].isdecimal():
+        if len(words) != 3 or not is_index(words[0]):
             raise HostLost(f"the answer about a process makes no sense: {line[:200]!r}")
         pid, owner, description = words
         yield int(pid), Tenant("" if owner in "-?" else owner, "" if owner == "?" else description)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -30,6 +31,7 @@ KEPT_FOLDERS = 20
 _KILL_WAIT_S = 5.0  # how long the end of what was killed is waited for, and then the port
 _START_WAIT_S = 10.0
 _SMI_LIMIT_S = 20.0  # without persistence mode nvidia-smi wakes every GPU first: seconds each
+_LISTED = re.compile(rf"{SERVER_ID.pattern} \d{{1,9}} \d{{1,18}} (-|[0-9A-Za-z-]{{1,64}}) \d{{1,5}}")
 _SAMPLE_LIMIT_S = 10.0  # while a server works they are awake
 
 
@@ -102,7 +104,7 @@ class HostLauncher:
         reply = self._ask("port", str(low), str(high))
         if reply.kind == "dirty":
             raise self._dirty(reply, f"port {low}" if low == high else f"every port from {low} to {high}")
-        return int(expect(reply, "port").fields(r"(\d+)")[0])
+        return int(expect(reply, "port").fields(r"(\d{1,5})")[0])
 
     def start(self, spec: LaunchSpec) -> ServerHandle:
         """Start the server, in the shell's working folder; its id is `spec.nonce`. When it raises, nothing runs.
@@ -154,7 +156,7 @@ class HostLauncher:
     def status(self, handle: ServerHandle) -> ServerStatus:
         """State, exit code and log size in one call; also notes the server's processes for a later stop."""
         reply = expect(self._ask("status", *self._identity(handle)), "status")
-        state, code, size = reply.fields(r"(running|exited|lost) (-|\d{1,3}) +(\d+)")
+        state, code, size = reply.fields(r"(running|exited|lost) (-|\d{1,3}) +(\d{1,18})")
         known = cast(Literal["running", "exited", "lost"], state)
         return ServerStatus(known, None if code == "-" else int(code), int(size))
 
@@ -206,7 +208,7 @@ class HostLauncher:
         survivors: list[str] = []
         for line in expect(self._ask("list"), "list").text().splitlines():
             identity = tuple(line.split(" "))
-            if len(identity) != 5:
+            if not _LISTED.fullmatch(line):
                 raise HostLost(f"the list of servers on {self.host} makes no sense: {line[:200]!r}")
             try:
                 self._stop(identity, grace_s)
@@ -245,7 +247,7 @@ class HostLauncher:
             names = tuple(reply.text().splitlines())
             raise StopFailed(f"server {identity[0]} on {self.host} survived SIGKILL: {'; '.join(names)}", names)
         code, count, hundredths, free, signals = expect(reply, "stopped").fields(
-            r"(-|\d{1,3}) (\d+) (\d+) (yes|no) ([A-Z ]*)"
+            r"(-|\d{1,3}) (\d{1,9}) (\d{1,12}) (yes|no) ([A-Z ]*)"
         )
         exit_code = None if code == "-" else int(code)
         return StopReport(exit_code, tuple(signals.split()), int(count), int(hundredths) / 100, free == "yes")
@@ -258,7 +260,7 @@ class HostLauncher:
             error.add_note(f"whether a process of {spec.nonce} still runs is unknown: {lost}")
 
     def _handle_started(self, reply: Reply, spec: LaunchSpec) -> ServerHandle:
-        pid, start_time, boot_id, log_path = reply.fields(r"(\d+) (\d+) ([0-9a-f-]+)\n(.+)")
+        pid, start_time, boot_id, log_path = reply.fields(r"(\d{1,9}) (\d{1,18}) ([0-9a-f-]+)\n(.+)")
         start = int(start_time)
         return ServerHandle(spec.nonce, self.host, int(pid), start, boot_id, spec.port, log_path, spec.nonce)
 

@@ -12,9 +12,9 @@ from importlib.resources import files
 from launchers.base import LaunchSpec, Shell
 from launchers.errors import HostLost, LinkLost, StartFailed
 
-_PROCESSES, _GPUS, _SUPERVISOR, LEADER = (
+_PROCESSES, _GPUS, _SUPERVISOR, _STANDING, LEADER = (
     files("launchers").joinpath(name).read_text(encoding="utf-8")
-    for name in ("processes.sh", "gpus.sh", "supervisor.sh", "leader.sh")
+    for name in ("processes.sh", "gpus.sh", "supervisor.sh", "standing.sh", "leader.sh")
 )
 MARKER = "SPECSWEEP_SERVER"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -51,7 +51,7 @@ def quote(word: str) -> str:
 def call_script(nonce: str, state_dir: str, verb: str, arguments: Iterable[str]) -> str:
     """The script that asks one thing of supervisor.sh; cut short on its way it is a syntax error."""
     words = " ".join(quote(word) for word in (nonce, state_dir, verb, *arguments))
-    return f"{_PROCESSES}\n{_GPUS}\n{_SUPERVISOR}\n{{ main {words}; }} </dev/null\n"
+    return f"{_PROCESSES}\n{_GPUS}\n{_SUPERVISOR}\n{_STANDING}\n{{ main {words}; }} </dev/null\n"
 
 
 def parse_reply(stdout: bytes, nonce: str) -> Reply:
@@ -71,14 +71,14 @@ def parse_reply(stdout: bytes, nonce: str) -> Reply:
 def ask(shell: Shell, state_dir: str, verb: str, arguments: tuple[str, ...], timeout_s: float) -> Reply:
     """Call one verb of supervisor.sh. Raises HostLost when there is no sensible answer.
 
-    After a broken connection every verb is asked once more, except `start`: that may have run already.
+    After a broken connection every verb is asked once more, but `start` and `restore`: they may have run already.
     """
     nonce = secrets.token_hex(8)
     script = call_script(nonce, state_dir, verb, arguments)
     try:
         result = shell.run(script, timeout_s)
     except LinkLost:
-        if verb == "start":
+        if verb in ("start", "restore"):
             raise
         result = shell.run(script, timeout_s)
     try:

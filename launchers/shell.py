@@ -11,13 +11,15 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from launchers.base import CommandResult
 from launchers.clock import Clock, SystemClock
 from launchers.errors import HostBusy, HostLost
+from launchers.masking import masked_words
+from launchers.passwords import without_passwords
 
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 _CHUNK_BYTES = 65536
@@ -41,23 +43,14 @@ class LocalShell:
         Raises HostLost when the shell cannot be started or the script outlives `timeout_s` seconds:
         its process group is then killed, as on any exception that interrupts the wait.
         """
-        with self._spawn() as process:  # which closes the pipes and reaps, in the end
-            try:
-                output = _exchange(process, script.encode("utf-8", "surrogateescape"), timeout_s)
-            finally:
-                if process.returncode is None:  # not reaped yet, so the number still names this group
-                    os.killpg(process.pid, signal.SIGKILL)
-        if output is None:
+        result = _ended(self._spawn(), script.encode("utf-8", "surrogateescape"), timeout_s)
+        if result is None:
             raise HostLost(f"{self.name}: no end of the script within {timeout_s:g} s; it was killed")
-        code = process.returncode
-        return CommandResult(code if code >= 0 else 128 - code, *output)
+        return result
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        pipe = subprocess.PIPE
-        argv = [self.program, "-s"]
         try:
-            # A session of its own: a Ctrl-C at the terminal does not reach it, and its group is ours to kill.
-            return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True)
+            return _started((self.program, "-s"))
         except OSError as error:
             raise HostLost(f"{self.name}: {self.program} cannot be run: {error}") from error
 
@@ -88,6 +81,34 @@ class LocalShell:
             os.close(descriptor)
 
 
+def run_program(
+    argv: Sequence[str], stdin: bytes, timeout_s: float, env: Mapping[str, str]
+) -> CommandResult | None:
+    """Run a program on this machine, without a shell, `env` added to the environment; None when it took too long.
+
+    It is then killed with its process group. Raises OSError when it cannot be started.
+    """
+    return _ended(_started(argv, {**os.environ, **env}), stdin, timeout_s)
+
+
+def _started(argv: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """In a session of its own: a Ctrl-C at the terminal does not reach it, and its group is ours to kill."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True, env=env)
+
+
+def _ended(started: subprocess.Popen[bytes], stdin: bytes, timeout_s: float) -> CommandResult | None:
+    """How it ended; None when it took too long. Killed with its group then, and when an exception interrupts."""
+    with started as process:  # which closes the pipes and reaps, in the end
+        try:
+            output = _exchange(process, stdin, timeout_s)
+        finally:
+            if process.returncode is None:  # not reaped yet, so the number still names this group
+                os.killpg(process.pid, signal.SIGKILL)
+    code = process.returncode
+    return None if output is None else CommandResult(code if code >= 0 else 128 - code, *output)
+
+
 def _lock(descriptor: int, name: str) -> None:
     """Lock the open file and write into it who did, for the message that the next one gets. Raises HostBusy."""
     try:
@@ -100,9 +121,13 @@ def _lock(descriptor: int, name: str) -> None:
 
 
 def lock_holder(clock: Clock) -> str:
-    """One line that names this process to whoever finds the lock taken; it can be encoded as UTF-8."""
+    """One line that names this process to whoever finds the lock taken; passwords in addresses are left out.
+
+    It can be encoded as UTF-8.
+    """
     since = clock.now().isoformat(timespec="seconds")
-    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {shlex.join(sys.argv)[:400]}"
+    command = without_passwords(shlex.join(masked_words(sys.argv)))
+    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {command[:400]}"
     return " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
 
 

@@ -7,6 +7,7 @@
 #   started           the program was found and is about to run        exit   its exit code, 128 + n after signal n
 #   log               stdout and stderr                                origin the leader's parent and cgroups
 #   seen              PID:START of each of its processes at the last look    stopped   never start this again
+#   kept              it was left serving on purpose: it is no leftover (standing.sh)
 #
 # A process is ours when it is in the leader's session, carries SPECSWEEP_SERVER=ID in its environment, was seen
 # before (same pid and start time), descends from one of those, or is one of the `strays` below. A bare pid proves
@@ -211,7 +212,7 @@ each_server() { # COMMAND: runs it for every server recorded here, newest first,
   done
 }
 
-if_alive() { [ $ALIVE = no ] || echo "$ID $P $S $B $PORT"; }
+if_alive() { [ $ALIVE = no ] || [ -s "$D/kept" ] || echo "$ID $P $S $B $PORT"; }
 verb_list() { begin list; each_server if_alive; finish 0; }
 
 drop_old() { kept=$((kept + 1)); [ $ALIVE = yes ] || [ $kept -le "$KEEP" ] || rm -rf "$D"; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -10,12 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from sweeper.errors import ExitCode, SpecsweepError, SweepInterrupted
+from sweeper.known_secrets import KNOWN
 from sweeper.streams import settle_stdout
+from sweeper.text import printable
 from sweeper.usage import EXIT_CODES, add_commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code and never shows a traceback for a user's mistake."""
+    KNOWN.learn_environment(os.environ)
+    KNOWN.learn_words(sys.argv[1:] if argv is None else argv)
     arguments = _parse(argv)
     try:
         code = _command(arguments)
@@ -37,9 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(arguments: argparse.Namespace) -> ExitCode:
     """What the command does: the function of its name in the module of its name, loaded only now."""
     from importlib import import_module
+    from keyword import iskeyword
 
     name = str(arguments.command)
-    function: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(f"sweeper.commands.{name}"), name)
+    word = f"{name}_" if iskeyword(name) else name  # `import` can be no name in Python
+    function: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(f"sweeper.commands.{word}"), word)
     return function(arguments)
 
 
@@ -78,14 +85,14 @@ class _Version(argparse.Action):
 
 def _complain(message: str, code: ExitCode) -> ExitCode:
     with suppress(OSError):  # a closed terminal
-        sys.stderr.write(f"specsweep: {message}\n")
+        sys.stderr.write(KNOWN.hide(f"specsweep: {printable(message)}\n"))
     return code
 
 
 def _unexpected(error: Exception) -> ExitCode:
     """A bug, or an error of a host, a disk or a database that ends a sweep."""
     from launchers.errors import HostBusy, LauncherError, StopFailed
-    from sweeper.storage import STORAGE_ERRORS
+    from sweeper.database import STORAGE_ERRORS, reason_of
     from sweeper.text import plain
 
     if isinstance(error, HostBusy):
@@ -94,14 +101,14 @@ def _unexpected(error: Exception) -> ExitCode:
         listed = "".join(f"\n  {line}" for line in error.survivors)
         return _complain(f"stopped: {error}{listed}\nEnd these processes, then run again.", ExitCode.ABORTED)
     if isinstance(error, (LauncherError, OSError, *STORAGE_ERRORS)):
-        told = str(error) if isinstance(error, LauncherError) else str(error.__cause__ or error)
+        told = reason_of(error) if isinstance(error, STORAGE_ERRORS) else str(error)
         return _complain(
             f"stopped: {plain(told, 2000)}\nWhat is in the study is kept; mend this, then run again.",
             ExitCode.ABORTED,
         )
     log = Path("specsweep-error.log")
     with log.open("a", encoding="utf-8") as file:
-        traceback.print_exception(error, file=file)
+        file.write(KNOWN.hide("".join(traceback.format_exception(error))))
     return _complain(
         f"a bug in specsweep: {type(error).__name__}: {error}\nTraceback: {log.resolve()}", ExitCode.BUG
     )

@@ -7,7 +7,7 @@ from optuna.trial import TrialState as OptunaState
 
 from sweeper.errors import FailureKind
 from sweeper.policy import POLICY, Fault
-from sweeper.records import LaunchRecord
+from sweeper.secrets import masked_config
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
 
@@ -31,8 +31,8 @@ class Books:
     def begin(self, number: int, requested: ServerConfig, canonical: ServerConfig) -> None:
         """A launch of the trial is about to be made."""
         trial = self._trial(number)
-        trial.set_user_attr("requested", requested.model_dump())
-        trial.set_user_attr("canonical", canonical.model_dump())
+        trial.set_user_attr("requested", masked_config(requested).model_dump())
+        trial.set_user_attr("canonical", masked_config(canonical).model_dump())
         trial.set_user_attr("key", canonical.key())
         trial.set_user_attr(_BEGUN, self.begun(number) + 1)
 
@@ -40,12 +40,12 @@ class Books:
         """The launch that was begun was abandoned on request: nothing is held against the trial."""
         self._trial(number).set_user_attr(_BEGUN, self.begun(number) - 1)
 
-    def score(self, number: int, record: LaunchRecord, objective: str) -> None:
-        """The trial was measured. Where its value is an estimate (measuring ended early), that is said with it."""
-        if record.estimated and not self._store.frozen(number).state.is_finished():
-            self._trial(number).set_user_attr("estimated", record.estimated)
+    def score(self, number: int, value: float, estimated: str = "") -> None:
+        """The trial was measured. `estimated`: why its value is an estimate (measuring ended early), if it is."""
+        if estimated and not self._store.frozen(number).state.is_finished():
+            self._trial(number).set_user_attr("estimated", estimated)
         self._constrain(number, 0.0)
-        self._searching.tell(number, record.metrics[objective], skip_if_finished=True)
+        self._searching.tell(number, value, skip_if_finished=True)
 
     def give_up(self, number: int, kind: FailureKind) -> None:
         """The trial has no score: infeasible if that is the configuration's fault, else failed."""

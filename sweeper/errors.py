@@ -6,6 +6,7 @@ SpecsweepError                 shown as one message, never as a traceback
 ├── SweepAborted               something must be mended before going on (exit 5)
 └── TrialError                 this launch failed, with a FailureKind; caught in one place (trial.py)
 SweepInterrupted               Ctrl-C or SIGTERM; not an Exception, so nothing swallows it (exit 130, 143)
+└── NightOver                  the night's end came during a launch; caught in one place (loop.py)
 
 The launchers have a tree of their own (launchers/errors.py): HostBusy ends with exit 4, StopFailed with exit 5.
 """
@@ -89,3 +90,10 @@ class SweepInterrupted(BaseException):
     def __init__(self, exit_code: ExitCode) -> None:
         super().__init__(exit_code.name)
         self.exit_code = exit_code
+
+
+class NightOver(SweepInterrupted):
+    """The end of the night came while a launch was under way: it is abandoned, the sweep ends in good order."""
+
+    def __init__(self) -> None:
+        super().__init__(ExitCode.OK)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from launchers.masking import MASK, is_secret_name
 from sweeper.engines.base import HostFacts
 from sweeper.errors import StudyMismatch
+from sweeper.known_secrets import KNOWN
 from sweeper.provenance import prompts_digest
 from sweeper.spec import Choice, Domain, FlagValue, IntRange, Parameter, SweepSpec, digest
 from sweeper.workload_spec import WorkloadSpec
 
 Fingerprint = Mapping[str, str]
+
+IMPORTED = "imported"
+"""The path under which an imported study says whose results it holds; no sweep has it."""
 
 _PLAIN_WORD = re.compile(r"(?!(true|false|null|nan|inf)$)[A-Za-z][\w./-]*", re.IGNORECASE | re.ASCII)
 
@@ -19,6 +24,8 @@ _PLAIN_WORD = re.compile(r"(?!(true|false|null|nan|inf)$)[A-Za-z][\w./-]*", re.I
 FACTS = ("engine.build.", "host.driver", "host.gpu_policy", "host.gpus", "model.draft ")
 """Beginnings of what is read from the host rather than set. Where one of two starts could not read it, or did not
 know to, it is not compared: a study of an older specsweep goes on."""
+
+_SECRET_PLACES = ("engine.flags.", "engine.env.", "space.")
 
 _WORKLOAD = (
     # What decides which work is measured. Each other setting decides only how long or how well, so it may change
@@ -40,7 +47,7 @@ def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
     """Dotted path to value, for everything that a measured number depends on.
 
     Budget, limits, verdict and tracking are left out: they may change at any time. So may specsweep's own version,
-    which each record has.
+    which each record has. Secrets are hidden, so another token is no other setting.
     """
     settings = {
         "engine.name": spec.engine.name,
@@ -59,7 +66,15 @@ def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
     }
     for workload in spec.more_workloads:
         settings |= _workload(f"more_workloads.{workload.name}", workload)
-    return settings
+    return _hidden(settings)
+
+
+def _hidden(settings: Fingerprint) -> dict[str, str]:
+    """The same without secrets, which earlier versions wrote down."""
+    return {
+        path: MASK if is_secret_name(path) and path.startswith(_SECRET_PLACES) else KNOWN.hide(value)
+        for path, value in settings.items()
+    }
 
 
 _SAME_CONTENT = frozenset({"model_revision"})
@@ -80,6 +95,14 @@ def _workload(path: str, workload: WorkloadSpec) -> dict[str, str]:
 
 def require_same(study_name: str, stored: Fingerprint, current: Fingerprint) -> None:
     """Raises StudyMismatch that lists every difference and says what to do."""
+    if IMPORTED in stored:
+        raise StudyMismatch(
+            f"study {study_name!r} was imported ({stored[IMPORTED]}): nobody knows that new launches would be "
+            f"measured "
+            f"as those were, so no sweep continues it.\nA new study can learn from it: study.name=ANOTHER_NAME "
+            f"study.warm_start=[{study_name}]"
+        )
+    stored = _hidden(stored)
     lines = [
         f"  {path}: {stored.get(path, '(absent)')} then, {current.get(path, '(absent)')} now"
         for path in sorted({*stored, *current})
@@ -100,7 +123,17 @@ def require_same(study_name: str, stored: Fingerprint, current: Fingerprint) -> 
 
 def with_new_facts(stored: Fingerprint, current: Fingerprint) -> dict[str, str]:
     """What a study that was found the same should keep from now on: its own, and facts that it did not know."""
-    return {**{path: value for path, value in current.items() if path.startswith(FACTS)}, **stored}
+    return {**{path: value for path, value in current.items() if path.startswith(FACTS)}, **_hidden(stored)}
+
+
+_OF_A_HOST = ("host.name", "host.driver", "host.gpu_policy")
+"""What the hosts of a shared study may differ in: their own baselines show what it does to their speed."""
+
+
+def of_all_hosts(current: Fingerprint) -> tuple[dict[str, str], dict[str, str]]:
+    """A fingerprint in two: what all hosts of a shared study must have in common, and what each has of its own."""
+    own = {path: value for path, value in current.items() if path in _OF_A_HOST}
+    return {path: value for path, value in current.items() if path not in own}, own
 
 
 def _name(parameter: Parameter) -> str:

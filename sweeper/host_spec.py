@@ -36,6 +36,8 @@ class HostSpec(Frozen):
     `node_address`: the first host's HOST:PORT as they reach it. `gpus`: the indices to use; empty: all.
     `watch_gpus`: whether a launch waits for idle GPUs; None: if the engine runs on them. A GPU with at most
     `gpu_idle_mib` in use is idle; a server's memory may take `gpu_wait_s` to come back.
+    `replace_server`: the port of a server of somebody else that the sweep may stop to have the host to itself;
+    `on_finish=restore` starts it again. None: nobody else's server is ever touched.
     Clocks, temperature and power are read every `gpu_sample_s` seconds while a launch is measured (0: never).
     """
 
@@ -53,6 +55,7 @@ class HostSpec(Frozen):
     gpu_idle_mib: int = Field(default=1024, ge=0, le=MAX_COUNT)
     gpu_wait_s: float = Field(default=60, ge=0, le=MAX_SECONDS)
     gpu_sample_s: float = Field(default=5, ge=0, le=MAX_SECONDS)
+    replace_server: int | None = Field(default=None, gt=0, lt=65536)
 
     @field_validator("state_dir")
     @classmethod

@@ -1,4 +1,4 @@
-"""HTTP to the server under test: bounded in time and size, one connection per exchange, no proxies, no redirects.
+"""HTTP to the server under test (and to whoever is notified): bounded in time and size, no proxies, no redirects.
 
 A server that may hang or talk nonsense must not hold a sweep. requests limits the time between two bytes only,
 so a deadline of our own shuts the socket down when the whole exchange has taken too long.
@@ -18,7 +18,7 @@ from launchers.clock import Clock
 from sweeper.engines.base import HttpRequest, StreamedResponse
 from sweeper.wire import SHOWN, ExchangeError, ExchangeTimeout, Wire, no_trouble, session_over, shown
 
-__all__ = ["ExchangeError", "ExchangeTimeout", "Target", "answers", "get_json", "get_page", "send"]
+__all__ = ["ExchangeError", "ExchangeTimeout", "Target", "answers", "get_json", "get_page", "post", "send"]
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 MAX_STREAM_BYTES = 64 * 1024 * 1024
@@ -97,6 +97,19 @@ def send(target: Target, request: HttpRequest, timeout_s: float, clock: Clock) -
     if rest:
         lines.append((e2e_latency_ms, rest))
     return StreamedResponse(tuple(lines), e2e_latency_ms)
+
+
+def post(url: str, body: Mapping[str, Any], timeout_s: float) -> int:
+    """Post a JSON object to anybody's server; the status, whatever it is. Nothing of the answer is read.
+
+    Raises ExchangeError, whose text may hold the URL, when no answer came in time.
+    """
+    wire = Wire(timeout_s)
+    limits = (min(_CONNECT_TIMEOUT_S, timeout_s), timeout_s)
+    with session_over(wire) as session, wire.watched():
+        response = session.post(url, json=body, stream=True, timeout=limits, allow_redirects=False)
+        with response:
+            return int(response.status_code)
 
 
 @contextmanager

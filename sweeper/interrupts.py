@@ -1,8 +1,8 @@
 """Ctrl-C, SIGTERM and SIGHUP: what a person or the system asked for, and the moments that must not be disturbed.
 
 First Ctrl-C: the sweep ends after the current launch. Second: the launch is abandoned, its server stopped.
-SIGTERM and SIGHUP abandon at once. Starting and stopping a server are shielded: an interruption that arrives
-meanwhile takes effect right after.
+SIGTERM and SIGHUP abandon at once; so does the alarm at the end of the night. Starting and stopping a server are
+shielded: an interruption that arrives meanwhile takes effect right after.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from sweeper.errors import ExitCode, SweepInterrupted
+from sweeper.errors import ExitCode, NightOver, SweepInterrupted
 
 FIRST_PRESS = "Stopping once the current launch is finished. Press Ctrl-C again to abandon it now."
 SECOND_PRESS = "Abandoning the current launch; its trial will be measured again. Stopping the server ..."
+NIGHT_OVER = "The night is over. Abandoning the current launch; its trial is measured again in the next one."
 
 
 class Interrupts:
@@ -29,8 +30,9 @@ class Interrupts:
         self.finish_requested = False
         self.say = say
         self._shields = 0
-        self._pending: ExitCode | None = None
+        self._pending: SweepInterrupted | None = None
         self._raised = False
+        self._can_alarm = False
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -39,13 +41,16 @@ class Interrupts:
             signal.SIGINT: self._on_interrupt,
             signal.SIGTERM: self._on_terminate,
             signal.SIGHUP: self._on_terminate,
+            signal.SIGALRM: self._on_alarm,
         }
         if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
             del handlers[signal.SIGHUP]  # nohup asked for exactly that
         former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        self._can_alarm = True
         try:
             yield
         finally:
+            self._can_alarm = False
             for number, handler in former.items():
                 signal.signal(number, handler)
 
@@ -59,6 +64,27 @@ class Interrupts:
             self._shields -= 1
         self._raise_pending()
 
+    @contextmanager
+    def night_ends_in(self, seconds: float | None) -> Iterator[None]:
+        """While open: raise NightOver after so many seconds (None: never), once no shield is up.
+
+        Only while the handlers are installed, in the main thread. A time that is past raises at once.
+        """
+        if seconds is None or not self._can_alarm:
+            yield
+            return
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+        try:
+            yield
+        except NightOver:
+            self._raised = False
+            if isinstance(self._pending, NightOver):
+                self._pending = None
+            self._raise_pending()  # a person, or the system, may have asked for more meanwhile
+            raise
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
     def _notice(self, text: str) -> None:
         """Say it from a thread: a handler that interrupts a half-done write must not write to the same stream."""
         threading.Thread(target=self.say, args=(text,), daemon=True).start()
@@ -68,19 +94,25 @@ class Interrupts:
             self.finish_requested = True
             self._notice(FIRST_PRESS)
             return
-        self._interrupt(ExitCode.INTERRUPTED)
+        self._interrupt(SweepInterrupted(ExitCode.INTERRUPTED))
 
     def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
         self.finish_requested = True
-        self._interrupt(ExitCode.TERMINATED)
+        self._interrupt(SweepInterrupted(ExitCode.TERMINATED))
 
-    def _interrupt(self, code: ExitCode) -> None:
+    def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
         if self._pending is None and not self._raised:
-            self._pending = code
+            self._pending = NightOver()
+            self._notice(NIGHT_OVER)
+        self._raise_pending()
+
+    def _interrupt(self, interruption: SweepInterrupted) -> None:
+        if self._pending is None or isinstance(self._pending, NightOver):
+            self._pending = interruption
             self._notice(SECOND_PRESS)
         self._raise_pending()
 
     def _raise_pending(self) -> None:
         if self._pending is not None and self._shields == 0 and not self._raised:
             self._raised = True
-            raise SweepInterrupted(self._pending)
+            raise self._pending

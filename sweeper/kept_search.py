@@ -8,10 +8,11 @@ from pydantic import ValidationError
 
 from sweeper.candidates import Candidates
 from sweeper.engines.base import Engine, HostFacts
-from sweeper.engines.registry import engine_for
+from sweeper.engines.registry import canonical_as_told, engine_for
 from sweeper.errors import ConfigError
 from sweeper.frozen import Frozen
 from sweeper.probing.findings import all_reduce_of
+from sweeper.secrets import masked_config
 from sweeper.spec import ServerConfig, SpaceSpec
 from sweeper.speculation import Physics
 from sweeper.storage import StudyStore
@@ -22,7 +23,8 @@ _FACT = "searched"
 class KeptSearch(Frozen):
     """A search as it was set up. `unknown`: why the physics cannot say anything about it; else empty.
 
-    `base`: flags and environment that every launch got. `objective`: the metric that holds it.
+    `base`: flags and environment that every launch got. `objective`: the metric that holds it. `as_told`: others
+    measured it, so nothing of it is refused, and nothing is filled in that they do not tell.
     """
 
     engine: str
@@ -31,10 +33,12 @@ class KeptSearch(Frozen):
     base: ServerConfig
     facts: HostFacts
     unknown: str = ""
+    as_told: bool = False
 
     def keep(self, store: StudyStore) -> None:
         """Write it down in the study."""
-        store.set_fact(_FACT, self.model_dump(mode="json"))
+        kept = self.model_copy(update={"base": masked_config(self.base)})
+        store.set_fact(_FACT, kept.model_dump(mode="json"))
 
     @classmethod
     def of(cls, store: StudyStore) -> KeptSearch:
@@ -51,19 +55,21 @@ class KeptSearch(Frozen):
 
     def candidates(self) -> Candidates:
         """The space under its engine's rules."""
+        if self.as_told:
+            return Candidates(self.space, self.base, canonical_as_told(self.engine), lambda _: [])
         engine = engine_for(self.engine)
         return candidates_of(self.space, self.base, engine, self.facts)
 
     def physics(self, store: StudyStore) -> Physics | None:
         """The search of `store` as the physics sees it; None where it does not know the space."""
-        engine = engine_for(self.engine)
-        roles = engine.speculation()
-        if self.unknown or roles is None:
+        if self.unknown:
             return None
-        baseline = engine.baseline(self.base, self.facts)
-        return Physics(
-            self.candidates(), roles, baseline, all_reduce=lambda: all_reduce_of(store), facts=self.facts
-        )
+        engine, candidates = engine_for(self.engine), self.candidates()
+        roles = engine.speculation()
+        if roles is None:
+            return None
+        baseline = candidates.canonical(engine.baseline(self.base, self.facts))
+        return Physics(candidates, roles, baseline, all_reduce=lambda: all_reduce_of(store), facts=self.facts)
 
 
 def candidates_of(space: SpaceSpec, base: ServerConfig, engine: Engine, facts: HostFacts) -> Candidates:

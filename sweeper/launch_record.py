@@ -31,6 +31,7 @@ class LaunchDraft:
         self._proposal = proposal
         self._rig = rig
         self._started_at = started_at
+        self._began_s = rig.clock.monotonic_s()
 
     def complete(self, measured: Measured, watch: GpuWatch) -> LaunchRecord:
         """The record of a measured launch whose server still runs; `watch` looked at the GPUs meanwhile."""
@@ -48,6 +49,7 @@ class LaunchDraft:
                     **watch.metrics(),
                     **self._score(measured),
                     **_phase_metrics(self.trace.phases),
+                    **self._spent(watch.metrics()),
                 },
                 "gpu": watch.window(),
                 "estimated": next((m.estimated for m in measured.values() if m.estimated), ""),
@@ -60,7 +62,11 @@ class LaunchDraft:
         return record.model_copy(
             update={
                 "phases": (*record.phases, *(phase for phase in self.trace.phases if phase.name == "stop")),
-                "metrics": {**record.metrics, **_phase_metrics(self.trace.phases)},
+                "metrics": {
+                    **record.metrics,
+                    **_phase_metrics(self.trace.phases),
+                    **self._spent(record.metrics),
+                },
                 "ended_at": self._rig.clock.now(),
                 "proof": self.trace.proof,
             }
@@ -70,7 +76,7 @@ class LaunchDraft:
         """The record of a launch without a score."""
         failure = Failure(kind=error.kind, message=str(error)[:2000], evidence=error.evidence[:50])
         return self._record().model_copy(
-            update={"failure": failure, "metrics": _phase_metrics(self.trace.phases)},
+            update={"failure": failure, "metrics": {**_phase_metrics(self.trace.phases), **self._spent({})}},
         )
 
     def artifacts(self, measured: Measured) -> dict[str, bytes]:
@@ -89,6 +95,12 @@ class LaunchDraft:
             return {}
         value = spec.objective.value({name: measurement.metrics for name, measurement in measured.items()})
         return {} if value is None else {SCORE: value}
+
+    def _spent(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Time and energy of the launch so far; the latter where its GPUs told their power."""
+        spent_s = self._rig.clock.monotonic_s() - self._began_s
+        power = metrics.get("gpu_power_w")
+        return {"launch_s": spent_s, **({} if power is None else {"energy_wh": power * spent_s / 3600})}
 
     def _record(self) -> LaunchRecord:
         proposal, rig, trace = self._proposal, self._rig, self.trace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -15,8 +16,15 @@ from launchers.clock import Clock
 from sweeper.deciding.plan import Progress
 from sweeper.records import LaunchRecord, Proposal, RequestResult
 from sweeper.spec import ServerConfig
+from sweeper.standing.eta import eta_of
+from sweeper.standing.phases import PhaseTimes
+from sweeper.standing.spark import sparkline
+from sweeper.standing.words import phase_text
 from sweeper.tally import Tally, spent, standing
-from sweeper.text import plain
+from sweeper.text import plain, printable
+
+NARROW = 60
+"""Below so many columns the screen saves spaces."""
 
 
 class View(Protocol):
@@ -39,6 +47,9 @@ class View(Protocol):
 
     def launch_ended(self, record: LaunchRecord, progress: Progress) -> None:
         """After each launch, measured or failed."""
+
+    def synced(self, behind: int, error: str) -> None:
+        """MLflow was brought up to date, but for so many trials; `error` says why, if something went wrong."""
 
     def notice(self, text: str) -> None:
         """Something a person should know that is not part of the ordinary course."""
@@ -79,13 +90,16 @@ class PlainView:
         self._tally.end(record, progress)
         self._line(f"trial {record.trial_number}: {self._tally.outcome(record)} [best {self._tally.best()}]")
 
+    def synced(self, behind: int, error: str) -> None:
+        """Not worth a line of its own; an error is a notice, too."""
+
     def notice(self, text: str) -> None:
         """Say it."""
         self._line(f"note: {plain(text, 2000)}")
 
     def _line(self, text: str) -> None:
         stamp = self._clock.now().astimezone().strftime("%H:%M:%S")
-        self._console.print(f"{stamp} {text}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(f"{stamp} {printable(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 class RichView:
@@ -96,6 +110,8 @@ class RichView:
         self._console = console
         self._tally = Tally(objective)
         self._began = clock.monotonic_s()
+        self._phases = PhaseTimes()
+        self._behind = 0
         self._live = Live(console=console, get_renderable=self.screen, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> RichView:
@@ -116,10 +132,12 @@ class RichView:
         """Show the new trial."""
         self._tally.begin(proposal, progress)
         self._began = self._clock.monotonic_s()
+        self._phases.enter(self._tally.phase, self._began)
 
     def phase(self, name: str) -> None:
         """Show the phase."""
         self._tally.enter(name)
+        self._phases.enter(self._tally.phase, self._clock.monotonic_s())
 
     def request_done(self, result: RequestResult, done: int, total: int) -> None:
         """Show the rate so far."""
@@ -130,11 +148,16 @@ class RichView:
         proposal = self._tally.proposal
         self._tally.end(record, progress)
         self._began = self._clock.monotonic_s()
+        self._phases.leave(self._began)
         title = self._tally.title(proposal) if proposal else f"trial {record.trial_number}"
         mark = "[green]✓[/]" if record.ok else "[red]✗[/]"
         self._console.print(
             f"{mark} {escape(title)}  [bold]{escape(self._tally.outcome(record))}[/]", highlight=False
         )
+
+    def synced(self, behind: int, error: str) -> None:
+        """Show how far MLflow is behind."""
+        self._behind = behind
 
     def notice(self, text: str) -> None:
         """Let it scroll away as one line."""
@@ -142,30 +165,49 @@ class RichView:
 
     def screen(self) -> RenderableType:
         """What is on the screen now."""
-        tally, progress = self._tally, self._tally.progress
+        progress = self._tally.progress
         if progress is None:
             return Text("reading the study ...")
-        table = Table.grid(padding=(0, 2))
+        narrow = self._console.width < NARROW
+        table = Table.grid(padding=(0, 1 if narrow else 2))
         table.add_column(style="dim", no_wrap=True)
         table.add_column(overflow="fold")
-        elapsed_s = self._clock.monotonic_s() - self._began
-        table.add_row("study", Text(f"{tally.study}, {standing(progress, elapsed_s)}"))
-        if tally.proposal is not None:
-            table.add_row("now", Text(tally.title(tally.proposal), style="bold"))
-            for label, text in (("why", tally.why()), ("left", tally.remaining())):
-                if text:
-                    table.add_row(label, Text(text))
-        if tally.phase:
-            table.add_row("phase", Text(f"{tally.activity()}, {spent(elapsed_s)}"))
-        table.add_row("best", Text(tally.best()))
-        if doubtful := tally.num_doubtful:
-            table.add_row(
-                "doubts", Text(f"in {doubtful} launch{'es' if doubtful > 1 else ''}; the report says which")
-            )
+        for label, text in self._lines(progress):
+            table.add_row(label, Text(text, style="bold" if label == "now" else ""))
         total = max(1, progress.trials_total)
-        table.add_row("", ProgressBar(total=total, completed=progress.trials_done, width=48))
+        width = max(10, min(48, self._console.width - 10))
+        table.add_row("", ProgressBar(total=total, completed=progress.trials_done, width=width))
         table.add_row("", Text("Ctrl-C finishes this launch and stops; run again to go on", style="dim"))
         return Group(Text(), table)
+
+    def _lines(self, progress: Progress) -> Iterator[tuple[str, str]]:
+        """Labels and what they say."""
+        tally, at_s = self._tally, self._clock.monotonic_s()
+        elapsed_s = at_s - self._began
+        yield "study", f"{tally.study}, {standing(progress, elapsed_s)}"
+        if (eta := eta_of(progress, elapsed_s)) is not None and spent(eta.low_s) != spent(eta.high_s):
+            yield "", f"between {spent(eta.low_s)} and {spent(eta.high_s)}, if launches go on as before"
+        if tally.proposal is not None:
+            yield "now", tally.title(tally.proposal)
+            yield from (
+                (label, text) for label, text in (("why", tally.why()), ("left", tally.remaining())) if text
+            )
+        if tally.phase:
+            passed = phase_text(self._phases.elapsed_s(at_s), self._phases.expected_s)
+            yield "phase", f"{tally.activity()}, {passed}; launch {spent(elapsed_s)}"
+        yield "best", "; ".join(filter(None, [tally.best(), tally.luck()]))
+        if len(progress.course) > 1:
+            room = max(8, min(60, self._console.width - 12))
+            yield (
+                "course",
+                sparkline(progress.course, room, ascii_only=not self._console.encoding.startswith("utf")),
+            )
+        for index, launch in enumerate(progress.failures):
+            yield ("failed" if index == 0 else ""), f"trial {launch.trial_number}: {tally.outcome(launch)}"
+        if doubtful := tally.num_doubtful:
+            yield "doubts", f"in {doubtful} launch{'es' if doubtful > 1 else ''}; the report says which"
+        if self._behind:
+            yield "mlflow", f"{self._behind} trial{'s' if self._behind > 1 else ''} behind"
 
 
 class Views:
@@ -198,6 +240,11 @@ class Views:
         """Passed on."""
         for view in self._views:
             view.launch_ended(record, progress)
+
+    def synced(self, behind: int, error: str) -> None:
+        """Passed on."""
+        for view in self._views:
+            view.synced(behind, error)
 
     def notice(self, text: str) -> None:
         """Passed on."""

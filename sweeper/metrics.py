@@ -90,6 +90,22 @@ _ROWS = (
         mlflow_alias="accept_len",
     ),
     Metric(
+        "accept_length_low",
+        "accept_len, least",
+        "tok",
+        "where a source tells only a range of accept_len: its lower end",
+        digits=2,
+        minimum=1.0,
+    ),
+    Metric(
+        "accept_length_high",
+        "accept_len, most",
+        "tok",
+        "where a source tells only a range of accept_len: its upper end",
+        digits=2,
+        minimum=1.0,
+    ),
+    Metric(
         "accept_rate",
         "accept rate",
         "",
@@ -131,6 +147,13 @@ _ROWS = (
     Metric("warmup_s", "warm-up", "s", "warm-up requests"),
     Metric("benchmark_s", "benchmark", "s", "measured requests"),
     Metric("stop_s", "stop", "s", "stop, verified"),
+    Metric("launch_s", "launch", "s", "the whole launch, from the first look at the host to the verified stop"),
+    Metric(
+        "energy_wh",
+        "GPU energy",
+        "Wh",
+        "mean GPU power while measuring times the whole launch: loading draws less, so it is an upper bound",
+    ),
 )
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}

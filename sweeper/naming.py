@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sweeper.spec import ServerConfig
 
 
@@ -33,3 +35,10 @@ def _file_name(value: str) -> str:
 
 def _last_words(name: str, count: int) -> str:
     return "_".join(name.replace("-", "_").split("_")[-count:])
+
+
+def without_common_words(names: Sequence[str]) -> list[str]:
+    """The names without the words that all of them have; one that would be left empty is kept as it is."""
+    split = [name.split() for name in names]
+    common = set.intersection(*map(set, split)) if len(split) > 1 else set()
+    return [" ".join(word for word in words if word not in common) or " ".join(words) for words in split]

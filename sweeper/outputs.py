@@ -118,6 +118,7 @@ class BaselineOutputs:
     def __init__(self, baseline: TrialRecord) -> None:
         self._number = baseline.number
         self._texts = _texts(baseline)
+        self._distinct = {key: tuple(dict.fromkeys(found)) for key, found in self._texts.items()}
         repeated = [found for found in self._texts.values() if len(found) > 1]
         own = [_apart(found[1:], found[:1]) for found in repeated]
         self._own_compared = len(own)
@@ -133,7 +134,7 @@ class BaselineOutputs:
         """
         ours = {} if trial.number == self._number else _texts(trial)
         known = {key: found for key, found in ours.items() if key in self._texts}
-        every = [_apart(found, self._texts[key]) for key, found in known.items()]
+        every = [_apart(found, self._distinct[key]) for key, found in known.items()]
         apart = [where for where in every if where is not None]
         at_once = sum(found[0] != self._texts[key][0] for key, found in known.items())
         counts = OutputComparison(
@@ -143,11 +144,28 @@ class BaselineOutputs:
             own_different=len(self._own_apart),
             first_difference=min((one.low for one in apart), default=None),
             beyond_own=bool(apart) and self._is_beyond_own(at_once, len(every)),
-            corrupt=len(every) >= _LEAST
-            and 2 * _early(apart) > len(every)
-            and 4 * _early(self._own_apart) <= self._own_compared,
+            corrupt=self._is_corrupt(apart, len(every)),
         )
         return replace(counts, text=_words(counts))
+
+    @property
+    def basis(self) -> tuple[object, ...]:
+        """What `corrupts` depends on: while this is equal, the same trial gets the same answer."""
+        return self._number, self._distinct, self._own_repeats
+
+    def corrupts(self, trial: TrialRecord) -> bool:
+        """`compare(trial).corrupt` alone: for who asks of every trial after each launch."""
+        ours = {} if trial.number == self._number else _texts(trial)
+        every = [_apart(found, self._distinct[key]) for key, found in ours.items() if key in self._distinct]
+        return self._is_corrupt([where for where in every if where is not None], len(every))
+
+    @property
+    def _own_repeats(self) -> bool:
+        """Whether the baseline's own texts hardly ever part in their first words."""
+        return 4 * _early(self._own_apart) <= self._own_compared
+
+    def _is_corrupt(self, apart: Sequence[_Apart], compared: int) -> bool:
+        return compared >= _LEAST and 2 * _early(apart) > compared and self._own_repeats
 
     def _is_beyond_own(self, different: int, compared: int) -> bool:
         if not different or not self._own_compared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from launchers.base import Launcher
@@ -16,12 +17,17 @@ from sweeper.spec import ServerConfig, SweepSpec
 _PROBE_TOKENS = 8
 
 
+def nothing_stands() -> None:
+    """There is nothing to make room for."""
+
+
 @dataclass(frozen=True)
 class Rig:
     """What a launch is made with.
 
     `loads`: one per workload, the first one first. `start_limit_s`: what earlier starts have taught; None: what
-    the specification says.
+    the specification says. `make_room` is called before each launch: what stands on the host then, and may be
+    stopped, is stopped. It raises SweepAborted, StopFailed and HostLost.
     """
 
     spec: SweepSpec
@@ -33,6 +39,7 @@ class Rig:
     interrupts: Interrupts
     loads: tuple[Load, ...]
     start_limit_s: float | None = None
+    make_room: Callable[[], None] = nothing_stands
 
     @property
     def baseline(self) -> ServerConfig:

@@ -1,16 +1,17 @@
-"""Secrets stay out of MLflow and of reports: values of settings whose name says that they are one become `***`."""
+"""No secret leaves the process inside a record: what stands under a secret's name becomes `***`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from launchers.masking import MASK as MASK
+from launchers.masking import is_secret_name as is_secret_name
+from launchers.masking import masked_words, secret_words
+from sweeper.known_secrets import KNOWN
 from sweeper.records import LaunchRecord, TrialRecord, WorkloadResult
 from sweeper.spec import FlagValue, ServerConfig
-
-MASK = "***"
-_WORDS = frozenset({"token", "key", "secret", "password", "passwd", "passphrase", "credential", "credentials"})
 
 
 @dataclass(frozen=True)
@@ -73,31 +74,49 @@ class Secrets:
         return tuple(self.hide(text) for text in texts)
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether a flag or variable of this name holds a secret: its last word says so (`HF_TOKEN`, `api-key`).
+def sealed(record: LaunchRecord) -> LaunchRecord:
+    """The record as it may be written down: every text in it without secrets."""
+    KNOWN.learn_words(record.argv)
+    configs = {name: masked_config(getattr(record, name)).model_dump() for name in ("requested", "canonical")}
+    rest = json.loads(record.model_dump_json(exclude=set(configs)))
+    hidden = {name: KNOWN.hide_json(value) for name, value in rest.items()}
+    argv = [KNOWN.hide(word) for word in masked_words(record.argv)]
+    return LaunchRecord.model_validate_json(json.dumps({**hidden, **configs, "argv": argv}))
 
-    Flags that count tokens (`num_draft_tokens`) end with another word.
+
+def masked_config(config: ServerConfig) -> ServerConfig:
+    """The configuration as it may be written down. Its key is the same; `with_secrets_of` undoes it.
+
+    The values that it hides are known as secrets from now on.
     """
-    return re.split(r"[_.-]", name.lower())[-1] in _WORDS
+    KNOWN.learn_settings({**config.flags, **config.env})
+
+    def masked(name: str, value: FlagValue) -> FlagValue:
+        if is_secret_name(name) and not isinstance(value, bool):
+            return MASK
+        return KNOWN.hide(value) if isinstance(value, str) else value
+
+    return ServerConfig(
+        flags={name: masked(name, value) for name, value in config.flags.items()},
+        env={name: str(masked(name, value)) for name, value in config.env.items()},
+    )
+
+
+def shows_secrets(config: ServerConfig) -> bool:
+    """Whether an earlier version wrote it down, which kept secrets and counted them into a trial's key."""
+    return any(value != MASK for value in _in_config(config))
 
 
 def secrets_of(trials: Iterable[TrialRecord]) -> Secrets:
-    """The secret values in the trials' configurations and command lines."""
-    found: set[str] = set()
+    """The secret values in the trials' configurations and command lines, and those that this process knows."""
+    found: set[str] = set(KNOWN.values)
     for trial in trials:
         found.update(_in_config(trial.requested), _in_config(trial.canonical))
         for launch in trial.launches:
-            found.update(_in_config(launch.requested), _in_config(launch.canonical), _in_argv(launch))
+            found.update(_in_config(launch.requested), _in_config(launch.canonical), secret_words(launch.argv))
     return Secrets(frozenset(value for value in found if len(value) > 3))
 
 
 def _in_config(config: ServerConfig) -> list[str]:
     settings = [*config.flags.items(), *config.env.items()]
     return [value for name, value in settings if isinstance(value, str) and is_secret_name(name)]
-
-
-def _in_argv(launch: LaunchRecord) -> Iterator[str]:
-    for word, following in zip(launch.argv, (*launch.argv[1:], ""), strict=True):
-        name, equals, value = word.partition("=")
-        if word.startswith("-") and is_secret_name(name) and not (following.startswith("-") and not equals):
-            yield value if equals else following

@@ -45,17 +45,36 @@ def running_server(spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace, on_phas
     must end. So does SweepInterrupted, once the server is stopped.
     """
     try:
-        with timed("check", rig, trace):
-            _require_clean_host(rig, trace, on_phase)
-        with timed("start", rig, trace):
-            _start(spec, rig, trace)
-            url = wait_until_ready(rig, trace, on_phase)
-            require_ours(url, spec.nonce, rig, trace)
+        url = _ready(spec, rig, trace, on_phase)
         with _death_explained(rig, trace):
             yield Target(url, trouble_of(rig, trace), _mended_of(rig, trace))
     finally:
         if trace.handle is not None:
             _stop_surely(rig, trace, on_phase)
+
+
+def left_running(spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -> None:
+    """Start a server that goes on when this returns: ready, and proven to be ours.
+
+    Raises TrialError with the cause, StopFailed and SweepInterrupted; the server is then stopped.
+    """
+    try:
+        _ready(spec, rig, trace, on_phase)
+    except BaseException:
+        if trace.handle is not None:
+            _stop_surely(rig, trace, on_phase)
+        raise
+
+
+def _ready(spec: LaunchSpec, rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -> str:
+    """Start the server on a clean host, wait until it is ready and ours; its URL. Whoever called stops it."""
+    with timed("check", rig, trace):
+        _require_clean_host(rig, trace, on_phase)
+    with timed("start", rig, trace):
+        _start(spec, rig, trace)
+        url = wait_until_ready(rig, trace, on_phase)
+        require_ours(url, spec.nonce, rig, trace)
+    return url
 
 
 def _require_clean_host(rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from sweeper.frozen import MAX_COUNT, MAX_SECONDS, MAX_SEED, MAX_TRIALS, MAX_WHOLE, Frozen, once
+from launchers.masking import MASK, hide_shapes, is_secret_name
+from sweeper.frozen import MAX_SECONDS, MAX_SEED, MAX_TRIALS, MAX_WHOLE, Frozen, once
 from sweeper.host_spec import HostSpec
+from sweeper.night_spec import BudgetSpec as BudgetSpec
+from sweeper.night_spec import LimitsSpec as LimitsSpec
+from sweeper.night_spec import NotifySpec as NotifySpec
+from sweeper.night_spec import OnFinish as OnFinish
 from sweeper.objective import ObjectiveSpec
 from sweeper.workload_spec import WorkloadSpec
 
@@ -25,8 +31,11 @@ class ServerConfig(Frozen):
     env: Mapping[str, str] = {}
 
     def key(self) -> str:
-        """Sixteen hex digits that are equal for equal configurations (of canonical ones: a trial's key)."""
-        return digest({"flags": dict(self.flags), "env": dict(self.env)})[:16]
+        """Sixteen hex digits that are equal for equal configurations (of canonical ones: a trial's key).
+
+        What is a secret by its name or its looks does not count: a new token makes no new configuration.
+        """
+        return digest({"flags": _counted(self.flags), "env": _counted(self.env)})[:16]
 
     def with_flags(self, flags: Mapping[str, FlagValue]) -> ServerConfig:
         """A copy in which `flags` are set."""
@@ -35,6 +44,29 @@ class ServerConfig(Frozen):
     def without(self, names: frozenset[str]) -> ServerConfig:
         """A copy in which the flags `names` are not set."""
         return ServerConfig(flags={k: v for k, v in self.flags.items() if k not in names}, env=self.env)
+
+    def with_secrets_of(self, base: ServerConfig) -> ServerConfig:
+        """A copy in which what was hidden (it holds `***`) has the value that `base` has under that name."""
+        return ServerConfig(
+            flags={k: base.flags.get(k, v) if MASK in str(v) else v for k, v in self.flags.items()},
+            env={k: base.env.get(k, v) if MASK in v else v for k, v in self.env.items()},
+        )
+
+
+def _counted(settings: Mapping[str, FlagValue]) -> dict[str, FlagValue]:
+    return {name: _counted_value(name, value) for name, value in settings.items()}
+
+
+def _counted_value(name: str, value: FlagValue) -> FlagValue:
+    if is_secret_name(name) and not isinstance(value, bool):
+        return MASK
+    return _without_secrets(value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=4096)
+def _without_secrets(value: str) -> str:
+    """The same few values in thousands of configurations."""
+    return hide_shapes(value)
 
 
 def digest(data: object) -> str:
@@ -141,7 +173,11 @@ SamplerName = Literal["auto", "physics", "tpe", "gp", "random", "grid", "brute_f
 class StudySpec(Frozen):
     """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise.
 
-    `warm_start`: other studies in the same storage, measured on the same host, that the search learns from.
+    `artifacts`: the folder of raw requests and logs; empty: one below `dir`. `warm_start`: other studies in the
+    same storage, measured on the same host, that the search learns from.
+
+    In a PostgreSQL storage several workers share the study: a worker that was not heard of for `lease_s` seconds
+    counts as dead, and a lost connection is tried again for `reconnect_s`.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
@@ -150,48 +186,16 @@ class StudySpec(Frozen):
     sampler: SamplerName = "auto"
     seed: int = Field(ge=0, le=MAX_SEED)
     startup_trials: int = Field(ge=0, le=MAX_TRIALS)
+    artifacts: str = ""
+    lease_s: float = Field(default=60, ge=2, le=3600)
+    reconnect_s: float = Field(default=300, ge=0, le=MAX_SECONDS)
     warm_start: Annotated[tuple[str, ...], AfterValidator(once)] = ()
-
-
-MAX_FINALISTS = 8
-"""Each further one makes all of them harder to confirm, and their joint error takes seconds to find."""
-
-
-class BudgetSpec(Frozen):
-    """When to stop. `trials` is a total over all starts of this study, the baseline included.
-
-    During the search the baseline is launched again after every `baseline_every` launches of others (0: never).
-    Of what the search found, those that the noise of a launch cannot tell from the best, `shortlist` at most, are
-    launched again, ever fewer, until `finalists` are left. These and the baseline are then launched in turn until
-    the verdict is clear, or each has `confirm_launches` fresh launches; 0 leaves the confirmation away.
-
-    The search ends early when no untested configuration is expected to bring more than `least_gain_pct` over the
-    best so far; 0: never. Only a search that foretells gains (physics) can end so.
-    """
-
-    trials: int = Field(gt=0, le=MAX_TRIALS)
-    baseline_every: int = Field(default=0, ge=0, le=MAX_TRIALS)
-    shortlist: int = Field(default=0, ge=0, le=MAX_TRIALS)
-    finalists: int = Field(ge=1, le=MAX_FINALISTS)
-    confirm_launches: int = Field(ge=0, le=MAX_TRIALS)
-    least_gain_pct: float = Field(default=0.0, ge=0, le=100)
 
 
 class VerdictSpec(Frozen):
     """`allow_lossy`: configurations that may write other text than the baseline can win, too."""
 
     allow_lossy: bool = False
-
-
-class LimitsSpec(Frozen):
-    """How long to wait, and when to give up.
-
-    So many `identical_failures` in a row that are the host's or our own stop the sweep, or twice as many trials.
-    """
-
-    start_s: float = Field(gt=0, le=MAX_SECONDS)
-    stop_grace_s: float = Field(ge=0, le=MAX_SECONDS)
-    identical_failures: int = Field(gt=1, le=MAX_COUNT)
 
 
 class ProbeSpec(Frozen):
@@ -222,7 +226,11 @@ class StudyPlace(Frozen):
 
 
 class SweepSpec(Frozen):
-    """The whole job. Each launch is measured under `workload`, whose numbers are its own, and `more_workloads`."""
+    """The whole job. Each launch is measured under `workload`, whose numbers are its own, and `more_workloads`.
+
+    `on_finish`: how the host is left in the end; `on_finish_port`: where the best is then served (None: on the
+    lowest port of the host's range).
+    """
 
     engine: EngineSpec
     host: HostSpec
@@ -233,6 +241,9 @@ class SweepSpec(Frozen):
     study: StudySpec
     budget: BudgetSpec
     limits: LimitsSpec
+    notify: NotifySpec = NotifySpec()
+    on_finish: OnFinish = "stop"
+    on_finish_port: int | None = Field(default=None, gt=0, lt=65536)
     probe: ProbeSpec = ProbeSpec()
     tracking: TrackingSpec
     verdict: VerdictSpec = VerdictSpec()

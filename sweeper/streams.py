@@ -7,9 +7,14 @@ import os
 import sys
 from typing import IO, cast
 
+from sweeper.known_secrets import KNOWN
+
 
 def lenient(stream: IO[str]) -> IO[str]:
-    """`stream`, but a write that fails (a closed pipe or terminal, a full disk) is the last one, and no error."""
+    """`stream`, but a write that fails (a closed pipe or terminal, a full disk) is the last one, and no error.
+
+    What is written is shown without the secrets in it.
+    """
     return cast("IO[str]", _LenientStream(stream))
 
 
@@ -24,7 +29,7 @@ class _LenientStream(io.TextIOBase):
         """Write `text`, or drop it. Never raises OSError."""
         if not self._gone:
             try:
-                self._stream.write(text)
+                self._stream.write(KNOWN.hide(text))
             except OSError:
                 self._gone = True
         return len(text)

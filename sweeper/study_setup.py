@@ -21,7 +21,7 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study
 
     Raises ConfigError, and StudyMismatch for one that was measured with other settings.
     """
-    store = StudyStore.open(spec.study.storage, spec.study.name, spec.study.dir, create=True)
+    store = StudyStore.of(spec.study, create=True)
     base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
     candidates = candidates_of(spec.space, base, engine, facts)
     candidates.require_any(engine.is_speculative)

@@ -140,8 +140,23 @@ class Tally:
         value = f"{about}{self._value(progress.best_value)} ({about}{ratio:.2f} x)"
         return f"trial {progress.best_trial.number}: {value}, {text}"
 
+    def luck(self) -> str:
+        """Whether the best so far may only seem better than the baseline; empty when it does not seem so."""
+        progress = self.progress
+        if progress is None or not progress.best_value or not progress.baseline_value:
+            return ""
+        return luck_text(progress.best_value / progress.baseline_value, progress.luck_pct)
+
     def _value(self, value: float) -> str:
         return f"{self.objective.format(value)} {self.objective.unit}".rstrip()
+
+
+def luck_text(ratio: float, luck_pct: float | None) -> str:
+    """Whether a best above the baseline may be the luckiest of its equals; empty when it is not above."""
+    if luck_pct is None or ratio <= 1:
+        return ""
+    more = 100 * (ratio - 1) > luck_pct
+    return f"{'more than' if more else 'what'} chance may show ({1 + luck_pct / 100:.2f} x)"
 
 
 def early_stop(estimated: str) -> str:
@@ -163,11 +178,16 @@ def standing(progress: Progress, elapsed_s: float = 0.0) -> str:
         text = f"all {progress.trials_total} trials done"
         left = progress.launches_left
         text += f", up to {left} launch{'es' if left != 1 else ''} again" if left else ""
+    if progress.night_ends:
+        text += f", the night ends {progress.night_ends}"
     if progress.eta_s is None:
         return text
     # A launch that takes longer than its like is not soon done: what the others take is left all the same.
     rest_s = max(0, progress.launches_left - 1) * (progress.mean_launch_s or 0.0)
-    return f"{text}, about {spent(max(rest_s, progress.eta_s - elapsed_s))} to go"
+    left_s = max(rest_s, progress.eta_s - elapsed_s)
+    if progress.night_left_s is not None:
+        left_s = max(0.0, min(left_s, progress.night_left_s - elapsed_s))
+    return f"{text}, about {spent(left_s)} to go"
 
 
 def spent(seconds: float) -> str:

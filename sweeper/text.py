@@ -24,3 +24,9 @@ def plain(text: str, limit: int = MAX_LINE) -> str:
     bare = without_codes(text[: 10 * limit + 1000])
     visible = " ".join("".join(c for c in bare if c.isprintable() or c.isspace()).split())
     return visible if len(visible) <= limit else visible[: limit - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """`text` in its own lines, without terminal codes and other characters that are not shown."""
+    lines = without_codes(text.replace("\r\n", "\n")).split("\n")
+    return "\n".join("".join(c if c.isprintable() else " " for c in line).rstrip() for line in lines)

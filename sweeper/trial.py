@@ -21,6 +21,7 @@ from sweeper.objective import SCORE
 from sweeper.records import GpuWindow, LaunchRecord, Measurement, Proposal
 from sweeper.rig import Rig
 from sweeper.server import new_nonce, pick_port, running_server
+from sweeper.spec import ServerConfig
 from sweeper.text import plain
 from sweeper.workload_spec import WorkloadSpec
 
@@ -39,7 +40,7 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
     if reasons := rig.engine.violations(proposal.canonical, rig.facts):
         return save(launch.failed(TrialError(FailureKind.ILLEGAL, "; ".join(reasons))), {})
     try:
-        spec = _launch_spec(proposal, rig)
+        spec = placed(proposal.canonical, pick_port(rig.launcher), new_nonce(), rig)
         launch.argv = spec.argv
         with running_server(spec, rig.server, launch.trace, rig.view.phase) as target:
             launch.doubts += require_unfaked(launch.trace, rig)
@@ -137,19 +138,19 @@ def _bench(proposal: Proposal, workload: WorkloadSpec, port: int, rig: Rig) -> B
     )
 
 
-def _launch_spec(proposal: Proposal, rig: Rig) -> LaunchSpec:
-    """The engine's command line at a free port; with the GPUs of the host, if only some are to be used."""
+def placed(config: ServerConfig, port: int, nonce: str, rig: Rig) -> LaunchSpec:
+    """The engine's command line at this port; with the GPUs of the host, if only some are to be used."""
     host = rig.spec.host
     placement = Placement(
         command=rig.spec.engine.command,
         model_path=rig.facts.model_path,
-        port=pick_port(rig.launcher),
-        nonce=new_nonce(),
+        port=port,
+        nonce=nonce,
         bind=host.address or "127.0.0.1",
         num_nodes=1 + len(host.nodes),
         node_address=host.node_address,
     )
-    spec = rig.engine.launch_spec(proposal.canonical, placement)
+    spec = rig.engine.launch_spec(config, placement)
     if not host.gpus:
         return spec
     visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, host.gpus))}

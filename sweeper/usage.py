@@ -9,7 +9,7 @@ from pathlib import Path
 
 EXIT_CODES = """\
 exit codes:
-    0  done: a verdict was reached, or the sweep was complete already
+    0  done: a verdict was reached, the night is over, or the sweep was complete already
     1  a bug in specsweep (the traceback is in the log file)
     2  the configuration or the command line is wrong; nothing was started
     3  the study was made with other settings; nothing was started
@@ -36,17 +36,51 @@ Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.v
   specsweep run preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
       space.speculative_draft_model_path=/models/m-eagle3
                                                     SGLang on a GPU host, over SSH
+  specsweep run budget.until=07:00 on_finish=serve_best
+                                                    done by seven, the best left serving (docs/nights.md)
+
+  specsweep run --config-dir my study.storage=postgresql://sweeps@db/sweeps 'hosts=[gpu1,gpu2]'
+                                                    one worker on each host of my/host/, all on one study
 
 Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
 same command goes on later.
 """
 
+STOP_HELP = """\
+Stop what sweeps have left on the host: a server that on_finish=serve_best left serving, and leftovers.
+
+It takes the settings of the run: only those of the host are used, but all are checked.
+
+  specsweep stop                                    on this machine
+  specsweep stop --restore preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
+      space.speculative_draft_model_path=/models/m-eagle3
+                                                    then start again what host.replace_server has stopped there
+"""
+
+STATUS_HELP = """\
+Say where a sweep stands, also while it runs: progress, the phase under way, time left, best so far, failures.
+
+It reads the study and changes nothing. What the running process does at the moment it takes from a small file that
+the process keeps in study.dir; on another machine look in a copy of that folder, or see the study alone.
+
+  specsweep status                                  of the default preset's study
+  specsweep status study.name=night --watch         again every 5 seconds; Ctrl-C ends it
+  specsweep status study.name=night --watch 60      every minute
+  specsweep status study.name=night --json          for scripts; the keys are in docs/status.md
+"""
+
 REPORT_HELP = """\
 Write a report from the study alone, also while the sweep runs. It needs no server.
 
-  specsweep report                                  the report of the default preset's study
+The report is one file of HTML, to be opened in any browser or sent by mail, and the same as Markdown: the verdict
+and what to do next, every configuration in order, what the parameters do, how the night was spent, what failed.
+
+  specsweep report                                  both, beside the default preset's study; prints their paths
   specsweep report study.name=narrow                of another study
-  specsweep report study.dir=/data/sweeps --output - print it instead of writing a file
+  specsweep report --output /tmp/night.html         only the page, there (or X.md)
+  specsweep report study.dir=/data/sweeps --output - print it as Markdown
+  specsweep report study.name=new --with old        compare two studies: a new drafter, another host, an update
+  specsweep report --with /data/gpu2:night          with a study in another folder; --with may be repeated
 """
 
 PREDICT_HELP = """\
@@ -66,6 +100,44 @@ learns from a study whichever sampler that had.
 
 The last lines say how good a drafter would have to be: the accept_len at which the configuration equals the
 baseline, and the best trial.
+"""
+
+IMPORT_HELP = """\
+Make a study of results that you already have: then report, predict, ui and a warm start work on them.
+
+Files: a CSV with a header; the lines of SGLang's bench_speculative.py and of `sglang.bench_serving --output-file`;
+what `vllm bench serve --save-result` (or --append-result) writes. Rows of one configuration are repeats. A row
+that the study has already is not added again. The study must have a name; a sweep never continues it.
+
+  specsweep import results.jsonl study.name=before
+                                                    the format is told from the file
+  specsweep import night.csv study.name=night --set speculative_algorithm=EAGLE3 \\
+      --columns throughput=toks --columns accept_length=acc --keep tp_size
+                                                    columns of other names; tp_size is a flag that varied
+  specsweep import r1.json study.name=v --set method=eagle3 --set num_speculative_tokens=3
+  specsweep import r0.json study.name=v --set method=none
+                                                    vLLM's files do not tell the server's configuration
+  specsweep import table.csv study.name=b1 --where batch_size=1 --baseline draft=none
+                                                    one load at a time; which rows are the baseline
+
+Roles of columns: throughput, decode_throughput, accept_length, ttft_ms or ttft_s (and tpot, itl_p99, e2e_latency),
+algorithm, drafter, num_steps, topk, draft_tokens, cuda_graphs, baseline, repeat, prompt, prompt_class,
+concurrency, request_rate, workload, model, engine_version, host, date, ... (docs/import.md).
+"""
+
+EXPORT_HELP = """\
+Write a measured configuration as what production runs: a launch script, a systemd unit, ... from the study alone.
+
+Without a choice it is what the verdict advises, which may be the baseline. Each file says in its head which trial
+it is, on which numbers that rests, and whether they are confirmed. What only measuring needs is left out. Address
+and port are variables with defaults; values of secret settings are never written, only asked for.
+
+  specsweep export                                  all formats of the advised configuration, in a folder
+  specsweep export study.name=night --format script --output -
+                                                    print the launch script
+  specsweep export best --format compose            the fastest one, confirmed or not
+  specsweep export trial=7 --format systemd --output /tmp/unit
+  specsweep export baseline --format engine         in the engine's own formats: SGLang's --config file, ...
 """
 
 UI_HELP = """\
@@ -109,8 +181,57 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--plain", action="store_true", help="plain lines even on a terminal")
 
 
+def _stop_options(sub: argparse.ArgumentParser) -> None:
+    words = "start again the server that a sweep has stopped"
+    sub.add_argument("--restore", action="store_true", help=words)
+
+
+def _status_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", action="store_true", help="print JSON; with --watch one line each time")
+    sub.add_argument(
+        "--watch",
+        nargs="?",
+        type=float,
+        const=5.0,
+        metavar="SECONDS",
+        help="look again every so often (default: 5)",
+    )
+
+
 def _report_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--output", metavar="FILE", help="where to write it; - prints it")
+    sub.add_argument("--output", metavar="FILE", help="where to write it, X.html or X.md; - prints it as Markdown")
+    sub.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="compare with this study of the same storage; DIR:NAME or URL:NAME: of another one; may be repeated",
+    )
+
+
+def _import_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--format", default="", metavar="FORMAT", help="csv, bench_speculative, bench_serving, vllm_serve"
+    )
+    sub.add_argument(
+        "--engine", default="", metavar="NAME", help="whose results these are: sglang, llamacpp, vllm"
+    )
+    for name, metavar, text in (
+        ("--columns", "ROLE=COLUMN", "what a column means; several by commas"),
+        ("--keep", "COLUMN", "a column that is a flag of the server, or a variable; several by commas"),
+        ("--set", "FLAG=VALUE", "a flag that all of these rows were measured with"),
+        ("--where", "COLUMN=VALUE", "only rows with this value"),
+    ):
+        sub.add_argument(name, action="append", default=[], metavar=metavar, help=text)
+    sub.add_argument("--baseline", default="", metavar="COLUMN=VALUE", help="marks rows without speculation")
+
+
+def _export_options(sub: argparse.ArgumentParser) -> None:
+    formats = ("all", "script", "systemd", "compose", "kubernetes", "hydra", "engine")
+    sub.add_argument("--format", choices=formats, default="all", help="what to write (default: %(default)s)")
+    words = "folder to write to (default: NAME-export in study.dir); - prints a single file"
+    sub.add_argument("--output", metavar="DIR", help=words)
 
 
 def _ui_options(sub: argparse.ArgumentParser) -> None:
@@ -120,7 +241,11 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
 
 USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
+    "status": Usage(STATUS_HELP, _status_options),
+    "stop": Usage(STOP_HELP, _stop_options),
     "report": Usage(REPORT_HELP, _report_options),
     "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),
+    "import": Usage(IMPORT_HELP, _import_options, also_asked="; files to import"),
+    "export": Usage(EXPORT_HELP, _export_options, also_asked="; which one: trial=N, best or baseline"),
     "ui": Usage(UI_HELP, _ui_options),
 }

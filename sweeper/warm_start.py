@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from sweeper.errors import ConfigError
-from sweeper.fingerprint import FACTS, Fingerprint
+from sweeper.fingerprint import FACTS, IMPORTED, Fingerprint
 from sweeper.samplers.physics import Observation
 from sweeper.spec import StudySpec
 from sweeper.speculation import Physics
@@ -30,13 +30,15 @@ def earlier_observations(
     notes: list[str] = []
     found: list[Observation] = []
     for name in spec.warm_start:
-        store = StudyStore.open(spec.storage, name, spec.dir, create=False)
+        store = StudyStore.of(spec, name=name)
         if lines := differences(store.fact("fingerprint") or {}, current):
             mistakes += [f"study.warm_start: {name!r} cannot be used: {line}" for line in lines]
             continue
         seen = [physics.observe_record(trial, objective) for trial in store.trials()]
         usable = [observation for observation in seen if observation is not None]
         notes.append(f"warm start: {len(usable)} configurations that {name} has tried")
+        if untold := _untold(store.fact("fingerprint"), current):
+            notes.append(f"warm start: {name} was imported and does not tell {untold}: taken to be as here")
         found += usable
     if mistakes:
         raise ConfigError(mistakes)
@@ -46,7 +48,8 @@ def earlier_observations(
 def differences(theirs: Fingerprint, ours: Fingerprint) -> list[str]:
     """What forbids to learn from another study, one line each.
 
-    What is read from the host is compared where both know it. A flag that either study searches differs by nature.
+    What is read from the host is compared where both know it, and so is everything that an imported study does not
+    tell: who names it vouches for that. A flag that either study searches differs by nature.
     """
     searched = _searched(theirs) | _searched(ours)
     return [
@@ -59,10 +62,18 @@ def differences(theirs: Fingerprint, ours: Fingerprint) -> list[str]:
 
 
 def _is_incomparable(path: str, theirs: Fingerprint, ours: Fingerprint, searched: Collection[str]) -> bool:
+    if IMPORTED in theirs and path not in theirs:
+        return True
     if path.startswith((*FACTS, "host.files.")):
         return path not in theirs or path not in ours
     found = _SET.fullmatch(path)
     return found is not None and found[1] == "engine" and bool(found[2]) and found[3] in searched
+
+
+def _untold(theirs: Fingerprint, ours: Fingerprint) -> str:
+    """What of the most telling settings an imported study does not tell; empty when it does, or was measured."""
+    told = ("engine.version", "host.name", "model.name", "workload.concurrency")
+    return ", ".join(path for path in told if path in ours and path not in theirs) if IMPORTED in theirs else ""
 
 
 def _searched(fingerprint: Mapping[str, str]) -> set[str]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import requests
-from urllib3.connection import HTTPConnection
-from urllib3.connectionpool import HTTPConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import TimeoutError as UrllibTimeout
 
@@ -134,10 +134,19 @@ def session_over(wire: Wire) -> requests.Session:
     class Pool(HTTPConnectionPool):
         ConnectionCls = Connection
 
+    class SecureConnection(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            wire.connected(self.sock)
+
+    class SecurePool(HTTPSConnectionPool):
+        ConnectionCls = SecureConnection
+
     session = requests.Session()
     session.trust_env = False
     session.headers.update({"Accept-Encoding": "identity", "Connection": "close"})
     adapter = requests.adapters.HTTPAdapter(max_retries=0)
-    adapter.poolmanager.pool_classes_by_scheme = {"http": Pool}
+    adapter.poolmanager.pool_classes_by_scheme = {"http": Pool, "https": SecurePool}
     session.mount("http://", adapter)
+    session.mount("https://", adapter)
     return session

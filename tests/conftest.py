@@ -10,6 +10,8 @@ import time
 import pytest
 from hypothesis import settings
 
+from sweeper.known_secrets import KNOWN
+
 settings.register_profile("specsweep", deadline=None)  # tests never judge by the clock
 settings.load_profile("specsweep")
 
@@ -36,3 +38,9 @@ def _guarded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def _own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test touches the user's own state; the model cache is shared, since making it takes seconds."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests() -> None:
+    """What one test planted as a secret is plain text to the next."""
+    KNOWN.forget()

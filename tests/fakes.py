@@ -33,6 +33,12 @@ class FakeClock:
     def monotonic_s(self) -> float:
         return self.elapsed_s
 
+    def boottime_s(self) -> float:
+        return self.elapsed_s
+
+    def zone(self) -> datetime.tzinfo:
+        return datetime.UTC
+
     def now(self) -> datetime.datetime:
         return EPOCH + datetime.timedelta(seconds=self.elapsed_s)
 
@@ -59,6 +65,8 @@ class RecordingView:
 
     def launch_ended(self, record: LaunchRecord, progress: Progress) -> None:
         self.ended.append(record)
+
+    def synced(self, behind: int, error: str) -> None: ...
 
     def notice(self, text: str) -> None:
         self.notices.append(text)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from launchers.base import Launcher
 from launchers.group import GroupLauncher
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from launchers.ssh import SshShell, SshTarget
+from launchers.standing import Standing
 from sweeper.errors import ConfigError
 from sweeper.host_spec import HostSpec
 
 
-def make_launcher(host: HostSpec) -> Launcher:
+def make_launcher(host: HostSpec) -> HostLauncher | GroupLauncher:
     """The launcher for a configured host, or for all hosts of a server that spans several. Raises ConfigError."""
     if host.ssh is None:
         return HostLauncher(LocalShell(host.name), _settings(host, host.name))
@@ -25,6 +25,11 @@ def make_launcher(host: HostSpec) -> Launcher:
             raise ConfigError([f"host.ssh: {error}"]) from error
         launchers.append(HostLauncher(SshShell(target, name), _settings(host, name)))
     return launchers[0] if len(launchers) == 1 else GroupLauncher(launchers)
+
+
+def standing_on(launcher: HostLauncher | GroupLauncher) -> Standing | None:
+    """What stands on the launcher's host; None for a group: the configuration keeps its hosts from needing it."""
+    return Standing(launcher) if isinstance(launcher, HostLauncher) else None
 
 
 def _settings(host: HostSpec, name: str) -> HostSettings:

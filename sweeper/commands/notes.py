@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
+from launchers.masking import masked_words, secret_words
+from sweeper.addresses import has_password
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, SweepSpec
@@ -34,6 +37,24 @@ def remembering(spec: SweepSpec, engine: Engine) -> str:
     base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
     configs = (to_config(base, values, spec.space) for values in samples(spec.space, _MAX_SAMPLES))
     return next(filter(None, map(engine.remembers, configs)), "")
+
+
+def storage_notes(spec: SweepSpec) -> list[str]:
+    """A line when the address of the study's database holds a password: what is on a command line can be seen."""
+    if not has_password(spec.study.storage):
+        return []
+    seen = "study.storage holds a password, which process lists and the shell's history show"
+    return [f"{seen}; ~/.pgpass, PGPASSWORD or a service file keep it out of them"]
+
+
+def shown_secrets_notes(words: Iterable[str]) -> list[str]:
+    """A line for each word of specsweep's own command line that shows a secret in this machine's process list."""
+    return [
+        f"{masked_words([word])[0]}: every user of this machine can read it in the process list; write "
+        "NAME=${oc.env:VARIABLE}, or put it into a file for --config-dir"
+        for word in words
+        if any(secret_words([word]))
+    ]
 
 
 def arrival_notes(spec: SweepSpec) -> list[str]:

@@ -18,7 +18,7 @@ def predict(arguments: argparse.Namespace) -> ExitCode:
     """Print what a configuration of a study would do. Raises ConfigError."""
     settings, asked = split_question(arguments.overrides)
     place = config.load_place(settings, arguments.config_dir)
-    store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+    store = StudyStore.of(place.study)
     kept, answer = ask(store, asked)
     baseline = engine_for(kept.engine).baseline(kept.base, kept.facts)
     sys.stdout.write("\n".join(answer_lines(kept, answer, baseline)) + "\n")

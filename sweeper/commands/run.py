@@ -3,69 +3,111 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from launchers.clock import SystemClock
+from launchers.passwords import without_passwords
 from launchers.shell import LocalShell
 from sweeper import config, tracking
-from sweeper.commands.hosts import make_launcher
-from sweeper.commands.notes import arrival_notes, notes_on, remembering
+from sweeper.addresses import is_shared
+from sweeper.commands.fleet import hosts_of, run_on_all, worker_of
+from sweeper.commands.hosts import make_launcher, standing_on
+from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
 from sweeper.engines.registry import engine_for
-from sweeper.errors import ExitCode
+from sweeper.errors import ExitCode, SweepAborted
 from sweeper.facts import read_host_facts
+from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
+from sweeper.notify import Notifier
+from sweeper.on_finish import Leaving
+from sweeper.ownership import at_work
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.spec import SweepSpec
+from sweeper.standing.beacon import Beacon
+from sweeper.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
 from sweeper.study_setup import open_study
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     """Run or continue the sweep; prints its result. Raises SpecsweepError, LauncherError, SweepInterrupted."""
+    if (hosts := hosts_of(arguments.overrides)) is not None:
+        return run_on_all(hosts, arguments)
     overrides, config_dir = arguments.overrides, arguments.config_dir
     spec = config.load(overrides, config_dir).spec
-    console, clock = Console(file=lenient(sys.stdout)), SystemClock()
+    console = Console(file=lenient(sys.stdout))
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
+    notifier = Notifier(spec.notify, SystemClock(), lambda text: interrupts.say(text))
     with interrupts.installed(), launcher.hold():
         for server_id in launcher.stop_leftovers(spec.limits.stop_grace_s):  # reading the facts may take minutes
             console.print(f"stopped server {server_id}, which an earlier process had left", highlight=False)
         facts = read_host_facts(spec, engine, launcher)
-        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as view:
+        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as screen, notifier:
+            view = Views(screen, FirstWinner(notifier, launcher.host))
             study, told = open_study(spec, engine, facts)
-            before = study.progress(spec.budget)
-            interrupts.say = view.notice
-            loads = rendered_loads(spec, engine, launcher, facts)
-            if remembered := remembering(spec, engine):
-                loads = tuple(map(once_each, loads))
-                view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
-            rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-            for note in (*told, *notes_on(spec, engine, facts), *arrival_notes(spec)):
-                view.notice(note)
-            verdict = run_sweep(rig, study, tracking.Tracker(spec.tracking, clock))
+            interrupts.say = study.store.database.say = view.notice
+            with at_work(study.store, worker_of(spec.host), spec.study.lease_s) as (study.ownership, clock):
+                before = study.progress(spec.budget)
+                loads = rendered_loads(spec, engine, launcher, facts)
+                if remembered := remembering(spec, engine):
+                    loads = tuple(map(once_each, loads))
+                    view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
+                rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
+                known = (*arrival_notes(spec), *storage_notes(spec), *shown_secrets_notes(overrides))
+                for note in (*told, *notes_on(spec, engine, facts), *known):
+                    view.notice(note)
+                leaving = Leaving(rig, study, standing_on(launcher))
+                with notifier.ending(study.name, launcher.host), put_back(leaving):
+                    tracker = tracking.Tracker(spec.tracking, clock)
+                    verdict = run_sweep(replace(rig, make_room=leaving.make_room), study, tracker)
+                    left = leaving.leave_unfinished() if interrupts.finish_requested else leaving.leave(verdict)
+            event = "interrupted" if interrupts.finish_requested else "finished"
+            notifier.tell(event, study.name, launcher.host, "\n".join(filter(None, [verdict.text, left])))
     after = study.progress(spec.budget)
-    if trials := study.trials():
+    if trials := study.compared():
         asked = spec.objective.text(spec.workload.name)
         console.print(result_table(trials, spec.objective_metric, console.width, asked))
-    so_far = f"So far, with up to {after.launches_left} launches to go: " if after.launches_left else ""
+    if left:
+        console.print(f"\n{left}", markup=False, highlight=False, soft_wrap=True)
+    is_open = after.launches_left and not verdict.cut_short
+    so_far = f"So far, with up to {after.launches_left} launches to go: " if is_open else ""
     console.print(f"\n{so_far}{verdict.text}\n", markup=False, highlight=False)
-    if after.launches_left:
+    if verdict.cut_short:
+        console.print("The night is over. The same command goes on in the next one.", highlight=False)
+    elif is_open:
         console.print("Stopped early, as asked. The same command goes on.", highlight=False)
     elif not before.launches_left:
         console.print("The sweep was complete already: a larger budget.trials goes on from here.", highlight=False)
     console.print(_where_to_look(spec, overrides, config_dir), markup=False, highlight=False, soft_wrap=True)
-    return ExitCode.INTERRUPTED if after.launches_left else ExitCode.OK
+    return ExitCode.INTERRUPTED if is_open else ExitCode.OK
+
+
+@contextmanager
+def put_back(leaving: Leaving) -> Iterator[None]:
+    """While open: a sweep that is stopped by what must be mended leaves the host as one that ended early does."""
+    try:
+        yield
+    except SweepAborted as error:
+        if left := leaving.leave_unfinished():
+            raise SweepAborted(f"{error}\n{left}") from error
+        raise
+    except (OSError, *STORAGE_ERRORS):
+        leaving.leave_unfinished()
+        raise
 
 
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
@@ -74,34 +116,40 @@ def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
     Raises HostBusy.
     """
     Path(spec.study.dir).mkdir(parents=True, exist_ok=True)
-    if not spec.study.storage.startswith("sqlite"):
+    if is_shared(spec.study.storage):
         return nullcontext()
     return LocalShell(f"study {spec.study.name}").hold(f"{spec.study.dir}/{spec.study.name}.lock")
 
 
 @contextmanager
 def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
-    """The screen (or plain lines), and the same plain lines in the sweep's log file."""
+    """The screen (or plain lines), the same plain lines in the sweep's log file, and what `status` reads."""
     clock = SystemClock()
-    log_path = Path(spec.study.dir) / f"{spec.study.name}.log"
-    with log_path.open("a", encoding="utf-8") as file:
+    beacon = Beacon(Path(spec.study.dir), spec.study.name, spec.host.name, clock, spec.objective_metric)
+    with _log_path(spec).open("a", encoding="utf-8") as file, beacon:
         log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective_metric)
         if plain or not console.is_terminal:
-            yield Views(log, PlainView(console, clock, spec.objective_metric))
+            yield Views(log, beacon, PlainView(console, clock, spec.objective_metric))
             return
         with RichView(console, clock, spec.objective_metric) as screen:
-            yield Views(log, screen)
+            yield Views(log, beacon, screen)
+
+
+def _log_path(spec: SweepSpec) -> Path:
+    """The sweep's log; of a shared study each host has one."""
+    of_host = "." + re.sub(r"[^\w.-]", "_", spec.host.name)[:60] if is_shared(spec.study.storage) else ""
+    return Path(spec.study.dir) / f"{spec.study.name}{of_host}.log"
 
 
 def _where_to_look(spec: SweepSpec, overrides: Sequence[str], config_dir: Path | None) -> str:
     words = [o for o in overrides if o.startswith(("preset=", "study", "tracking"))]
     if config_dir is not None:
         words = ["--config-dir", str(config_dir), *words]
-    again = shlex.join(words)
+    again = without_passwords(shlex.join(words))
     return "\n".join(
         [
             f"Look next:  specsweep report {again}".rstrip(),
             f"            specsweep ui {again}".rstrip(),
-            f"            {Path(spec.study.dir) / (spec.study.name + '.log')}",
+            f"            {_log_path(spec)}",
         ]
     )

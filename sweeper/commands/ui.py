@@ -20,7 +20,7 @@ def ui(arguments: argparse.Namespace) -> ExitCode:
 def _identity(place: StudyPlace) -> str:
     """The study's identity, by which MLflow tells it from a namesake; empty when there is no study (yet)."""
     try:
-        store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+        store = StudyStore.of(place.study)
     except ConfigError:
         return ""
     return str(store.fact("identity") or "")

@@ -31,6 +31,7 @@ from sweeper.config.overrides import GROUPS, Asked, refusal, sweep_mistake, unre
 from sweeper.config.schema import to_place, to_spec
 from sweeper.config.sweeps import Sweep
 from sweeper.errors import ConfigError
+from sweeper.known_secrets import KNOWN
 from sweeper.spec import StudyPlace, SweepSpec
 
 Built = TypeVar("Built")
@@ -41,7 +42,7 @@ _LIBRARY_ERRORS = (HydraException, OmegaConfBaseException, OSError, ValueError, 
 _REPLACED = ("objective",)
 """What a mapping on the command line takes the place of, instead of being added to what is there."""
 
-_HOME_PATHS = (("study", "dir"),)
+_HOME_PATHS = (("study", "dir"), ("study", "artifacts"))
 _HOST_PATHS = (("host", "state_dir"), ("model", "path"))
 """Where a leading ~ means the home directory: no shell expands it behind an equals sign.
 
@@ -208,6 +209,7 @@ def _spec(config_dir: Path | None, config: DictConfig, asked: Sequence[Asked]) -
     told = {line: line for one in asked for line in _apply(config, one)}
     _expand_home(config)
     data = _resolved(config, "", told)
+    _learn_secrets(data)
     if "preset" in data:
         told["preset"] = "preset: the file of the chosen preset must begin with the line `# @package _global_`"
     space = data.get("space")
@@ -225,7 +227,21 @@ def _place(config: DictConfig, asked: Sequence[Asked]) -> StudyPlace:
         line: line for one in asked if one.key.startswith(("study", "tracking")) for line in _apply(config, one)
     }
     _expand_home(config)
-    return to_place(_resolved(config, "", told), told)
+    data = _resolved(config, "", told)
+    _learn_secrets(data)
+    return to_place(data, told)
+
+
+def _learn_secrets(data: Mapping[str, object]) -> None:
+    """What it holds of secrets is shown nowhere from now on; nor what is in the variables that it names."""
+    for name, value in data.items():
+        if name not in ("workload", "more_workloads"):
+            KNOWN.learn_tree(name, value)
+    host = data.get("host")
+    for group in (host.get("ssh") if isinstance(host, Mapping) else None, data.get("notify")):
+        for name, variable in group.items() if isinstance(group, Mapping) else ():
+            if name.endswith("_env"):
+                KNOWN.learn([os.environ.get(str(variable), "")])
 
 
 def _apply(config: DictConfig, asked: Asked) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from launchers.masking import is_secret_name
 from sweeper.config.mistakes import shown, valid_names
 from sweeper.config.sweeps import Reader, domain_or_value, plain_value
 from sweeper.space import contains, describe
@@ -76,6 +77,11 @@ def _read(source: Mapping[str, object], read: Reader) -> _Source:
         result.names[name] = is_env
         try:
             value = domain_or_value(raw, read)
+            if isinstance(value, Choice | IntRange | Interval) and is_secret_name(name):
+                where = "env" if is_env else "flags"
+                raise ValueError(
+                    f"a secret is not searched, it would stand in the study; set engine.{where}.{name}"
+                )
             result.values[name] = _env_value(value) if is_env else value
         except ValueError as error:
             result.mistakes.append(f"{path}: {shown(raw)}: {error}")

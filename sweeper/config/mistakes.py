@@ -10,13 +10,13 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from launchers.masking import MASK, hide_shapes, is_secret_name
 from sweeper.spec import SweepSpec
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _MAX_SHOWN = 60
 _MAX_NAMES = 16
-_SECRET = re.compile(r"(://[^:@/\s]*:)[^@\s]*@")
 
 _VARIABLE = re.compile(r"Environment variable '([^']*)' not found")
 
@@ -50,13 +50,13 @@ def shown(value: object) -> str:
     """The value on one line, bounded, with the password of a URL left out."""
     if value is None or isinstance(value, bool):
         return str({None: "null", True: "true", False: "false"}[value])
-    text = _SECRET.sub(r"\1***@", repr(value))
+    text = hide_shapes(repr(value))
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
 
 
 def one_line(text: str, limit: int = 300) -> str:
     """The text of a library's error on one bounded line, passwords left out."""
-    return _SECRET.sub(r"\1***@", " ".join(text.split()))[:limit]
+    return hide_shapes(" ".join(text.split()))[:limit]
 
 
 def valid_names(word: object, valid: Iterable[str]) -> str:
@@ -132,9 +132,10 @@ def _line(path: str, details: ErrorDetails) -> str:
         return f"{path}: unknown name; {valid_names(details['loc'][-1], names)}"
     if path.startswith("engine.flags.") and value is None:
         return f"{path}: null is no value; false leaves a flag away, ~{path} removes it"
+    told = MASK if is_secret_name(path) else shown(value)
     if path.startswith("engine.flags."):
-        return f"{path}: {shown(value)} should be text, a number, true or false"
-    return f"{path}: {shown(value)} {_rule(path, details)}"
+        return f"{path}: {told} should be text, a number, true or false"
+    return f"{path}: {told} {_rule(path, details)}"
 
 
 def _rule(path: str, details: ErrorDetails) -> str:

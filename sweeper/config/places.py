@@ -6,6 +6,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from sweeper.addresses import is_shared, normal_url
 from sweeper.config.mistakes import one_line, shown
 from sweeper.tracking.place import uri_mistake
 
@@ -14,12 +18,14 @@ _SQLITE = "sqlite:///"
 
 
 def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) -> list[str]:
-    """What is wrong with MLflow's address, and with study.dir or, if that is right, with each database's folder.
+    """What is wrong with the addresses of study and MLflow, and with study.dir or, if right, with each folder.
 
     A relative place lies in the working directory. In an address `?` begins the options, `#` and `%` have a
     meaning too: MLflow would write into another folder, or nowhere.
     """
     uri, storage, folder = _text(tracking, "uri"), _text(study, "storage"), _text(study, "dir")
+    if wrong := _storage_mistake(storage, uri):
+        return [f"study.storage: {shown(storage)} {wrong}"]
     if reason := uri_mistake(uri):
         return [f"tracking.uri: {reason}", *_folder_mistakes({"study.dir": (folder, folder)})]
     if lines := _folder_mistakes({"study.dir": (folder, folder)}):
@@ -32,6 +38,25 @@ def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) 
         artifacts = _text(tracking, "artifact_location")
         places["tracking.artifact_location"] = (artifacts, "" if "://" in artifacts else artifacts)
     return _folder_mistakes(places)
+
+
+def _storage_mistake(storage: str, uri: str) -> str:
+    """Why a study cannot lie there; empty when it can (or says nothing: the schema complains of that)."""
+    if not storage or storage.startswith("sqlite:"):
+        same = bool(uri) and storage.startswith(_SQLITE) and _file_of(storage) == _file_of(uri)
+        return "is MLflow's database too (tracking.uri): each of them needs one of its own" if same else ""
+    if not is_shared(storage):
+        return "is not supported; use sqlite:///PATH, or postgresql://HOST/DATABASE, which several hosts can share"
+    try:
+        driver = make_url(normal_url(storage)).drivername
+    except (ArgumentError, ValueError):
+        return "is not an address; write postgresql://USER@HOST:PORT/DATABASE"
+    known = "postgresql+psycopg"
+    return "" if driver == known else f"names a driver that is not installed; write {known}://"
+
+
+def _file_of(address: str) -> Path:
+    return Path(address.removeprefix(_SQLITE).partition("?")[0]).absolute()
 
 
 def _text(values: Mapping[str, object], name: str) -> str:

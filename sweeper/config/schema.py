@@ -70,7 +70,12 @@ def to_spec(
     except ValidationError as error:
         lines = [*mistakes, *schema_mistakes(error, loads.told)]
         raise ConfigError(list(dict.fromkeys(lines))) from None
-    mistakes += [*_slot_mistakes(spec), *_budget_mistakes(spec), *_search_mistakes(spec, built)]
+    mistakes += [
+        *_slot_mistakes(spec),
+        *_budget_mistakes(spec),
+        *_finish_mistakes(spec),
+        *_search_mistakes(spec, built),
+    ]
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return spec
@@ -120,6 +125,21 @@ def _budget_mistakes(spec: SweepSpec) -> list[str]:
     if spec.budget.confirm_launches != 1:
         return []
     return ["budget.confirm_launches: 1 launch each tells nothing from noise: 0, or at least 2"]
+
+
+def _finish_mistakes(spec: SweepSpec) -> list[str]:
+    """How a host cannot be left."""
+    lines = []
+    if spec.on_finish == "restore" and spec.host.replace_server is None:
+        lines.append(
+            "on_finish: restore needs host.replace_server=PORT: the server to stop now and start again then"
+        )
+    if spec.host.nodes and (spec.on_finish != "stop" or spec.host.replace_server is not None):
+        what = "host.replace_server" if spec.on_finish == "stop" else f"on_finish: {spec.on_finish}"
+        lines.append(f"{what}: is for a server on one host, not for one that spans several (host.nodes)")
+    if spec.on_finish_port is not None and spec.on_finish != "serve_best":
+        lines.append(f"on_finish_port: {spec.on_finish_port} has no meaning without on_finish=serve_best")
+    return lines
 
 
 def _mapping(raw: object) -> Mapping[str, object]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sweeper.deciding.fresh import MIN_ROUNDS, Confirmed, attempts, compare
+from sweeper.deciding.fresh import MIN_ROUNDS, Before, Confirmed, attempts, compare
+from sweeper.ratios import NORMAL, Ratio
 from sweeper.records import TrialRecord
-from sweeper.stats import CONFIDENCE, Group, Ratio, t_quantile
 
 LOOK_ALPHA = 0.001
 """A gain ends the confirmation early only when chance would show it this rarely: looking several times is then
@@ -25,11 +25,11 @@ def confirmations(
     chosen: Sequence[TrialRecord],
     rounds: int,
     objective: str,
-    others: tuple[Group, ...] = (),
+    before: Before,
 ) -> list[int]:
     """Trial numbers of the confirming launches still to make: `rounds` of each, unless it becomes clear before.
 
-    `others`: values `repeated` before. Baseline and finalists take turns, every other time in reverse, so that a
+    Baseline and finalists take turns, every other time in reverse, so that a
     drift of the host meets all alike.
     """
     if not chosen:
@@ -39,7 +39,7 @@ def confirmations(
     for looked in range(MIN_ROUNDS, rounds):
         if min(made[number] for number in (0, *in_play)) < looked:
             break
-        so_far = compare(baseline, chosen, objective, others, first=looked)
+        so_far = compare(baseline, chosen, objective, before, first=looked)
         in_play = in_play if so_far is None else _still_in_play(so_far, in_play, looked / rounds)
         if not in_play:
             return []
@@ -68,14 +68,9 @@ def is_futile(ratio: Ratio, share: float) -> bool:
     """Whether a finalist with this `ratio` will hardly be confirmed at the end (stochastic curtailment).
 
     `share`: so much of the launches has been made, above 0 and at most 1. The estimate at the end lies around the
-    present one, with the variance that the launches still to come take away from it, and would have to exceed the
-    bound there.
+    present one, with the variance that the launches still to come take away from it, and would have to be enough.
     """
     if ratio.t is None or math.isinf(ratio.t):
         return ratio.t is not None and ratio.t < 0
-    needed = t_quantile(CONFIDENCE, _MANY) * math.sqrt(share)
-    return ratio.t < needed - t_quantile(1 - FUTILE, _MANY) * math.sqrt(1 - share)
-
-
-_MANY = 1e6
-"""Degrees of freedom: a normal distribution. A guess about launches to come needs nothing finer."""
+    needed = ratio.enough * math.sqrt(share)
+    return ratio.t < needed + NORMAL.inv_cdf(FUTILE) * math.sqrt(1 - share)

@@ -6,13 +6,14 @@ import datetime
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sweeper.deciding.drift import drift_of
 from sweeper.deciding.launches import hours_between, lost_to_host, usable
 from sweeper.deciding.noise import corrected
+from sweeper.ratios import Evidence, Ratio, Terms, evidence, ratios_to_control
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
-from sweeper.stats import CONFIDENCE, Group, Ratio, Terms, ratios_to_control, uneven_spreads
+from sweeper.stats import Group, uneven_spreads
 
 MIN_ROUNDS = 2
 """One launch each knows no spread."""
@@ -21,20 +22,27 @@ LEADER_SHARE = 0.8
 """So much of the error that is allowed goes to the finalist that led when it was chosen by several launches: in
 nine of ten nights with a true winner it is that one."""
 
-EARLIER_HOURS = 24.0
-"""Launches of the baseline made up to so long before the confirmation count beside its fresh ones, ..."""
+CHOOSING_HOURS = 24.0
+"""Of the launches by which the finalists were chosen those count that were made up to so long before the first
+fresh one, ..."""
 
-MIN_EARLIER = 3
-"""... if there are so many, ..."""
+MIN_CHOOSING = 3
+"""... if so many of them are the baseline's: fewer know no drift."""
 
-MAX_EARLIER = 6
-"""... the last ones of them: over a short time a drift is nearly straight, even where it levels off. And ..."""
 
-MISFIT = 0.05
-"""... if they and the fresh ones lie on one line over time: a gap as theirs is not rarer than this.
+@dataclass(frozen=True)
+class Before:
+    """What was measured before the confirmation.
 
-If they do not, the host is unsteady, or chance moved the fresh ones: only these count, with half the error.
-"""
+    `repeated`: by trial number the values of those that were launched again, for what starts differ by.
+    `num_tried`: among so many configurations the finalists were chosen.
+    """
+
+    repeated: Mapping[int, Group] = field(default_factory=dict)
+    num_tried: int = 1
+
+
+NOTHING_KNOWN = Before()
 
 
 @dataclass(frozen=True)
@@ -42,14 +50,17 @@ class Confirmed:
     """What the fresh launches say.
 
     `fresh`: their values by trial number, the baseline's under 0. `ratios`: of the finalists to the baseline.
-    `baseline_value`: what they refer to. `num_earlier`: so many earlier launches of the baseline were used beside
-    the fresh ones, with a steady drift over all of them taken out.
+    `num_choosing`: by finalist how many of the launches that it was chosen by count a little beside them; 0: none.
     """
 
     fresh: Mapping[int, Group]
     ratios: Mapping[int, Ratio]
-    baseline_value: float
-    num_earlier: int
+    num_choosing: Mapping[int, int]
+
+    @property
+    def baseline_value(self) -> float:
+        """The baseline's mean, which the ratios refer to."""
+        return statistics.geometric_mean(self.fresh[0])
 
     @property
     def fastest_first(self) -> list[int]:
@@ -105,62 +116,59 @@ def were_finalists(rivals: Sequence[TrialRecord]) -> list[TrialRecord]:
     return [trial for trial in rivals if any(launch.purpose is Purpose.CONFIRM for launch in trial.measured)]
 
 
-def repeated(trials: Sequence[TrialRecord], objective: str) -> tuple[Group, ...]:
-    """Values of launches that were made again before the confirmation, by configuration: what starts differ by.
+def before_confirming(trials: Sequence[TrialRecord], objective: str) -> Before:
+    """What the launches before the confirmation say of all `trials`, the first of which is the baseline.
 
-    They were chosen by their values, and so say nothing of who is fast; their spread is as good as any. The
-    baseline is the first of `trials`; what it drifts by is taken out.
+    The spread of values by which some were chosen is as good as any. What the baseline drifts by is taken out.
     """
     drift = drift_of(trials[0].launches, objective)
-    groups = (
-        tuple(
-            corrected(launch, objective, drift)
-            for launch in trial.measured
-            if launch.purpose is not Purpose.CONFIRM and usable(launch, objective)
+    groups = {
+        trial.number: tuple(
+            corrected(launch, objective, drift) for launch in _choosing(trial) if usable(launch, objective)
         )
         for trial in trials[1:]
-    )
-    return tuple(group for group in groups if len(group) > 1)
+    }
+    repeated = {number: group for number, group in groups.items() if len(group) > 1}
+    return Before(repeated, max(1, sum(bool(_choosing(trial)) for trial in trials[1:])))
 
 
 def compare(
     baseline: TrialRecord,
     chosen: Sequence[TrialRecord],
     objective: str,
-    others: tuple[Group, ...] = (),
+    before: Before = NOTHING_KNOWN,
     first: int | None = None,
 ) -> Confirmed | None:
     """What the fresh launches say (of each the `first` ones only, if given); None without two of the baseline.
 
-    Finalists with fewer than two fresh values are left out. `others`: values `repeated` before.
+    Finalists with fewer than two fresh values are left out.
     """
     known = {
         trial.number: [launch for launch in attempts(trial, chosen)[:first] if usable(launch, objective)]
         for trial in (baseline, *chosen)
     }
     fresh = known.pop(0)
+    by_number = {trial.number: trial for trial in chosen}
     leaders = _leaders_first(chosen, objective)
     rivals = {number: known[number] for number in leaders if len(known[number]) >= MIN_ROUNDS}
     if len(fresh) < MIN_ROUNDS or not rivals:
         return None
+    control = _values(fresh, objective)
     values = {number: _values(launches, objective) for number, launches in rivals.items()}
-    even = not uneven_spreads((_values(fresh, objective), *values.values()))
-    earlier = _earlier(baseline, fresh, objective) if even else []
-    fits = not earlier or _fits(earlier, fresh, objective)
-    control = [*earlier, *fresh] if fits else fresh
-    hours = (_hours(control), *map(_hours, rivals.values())) if len(control) > len(fresh) else ()
-    shares = _shares([leaders[number] for number in rivals])
-    error = (1 - CONFIDENCE) * (1.0 if fits else 0.5)
-    terms = Terms(hours, shares, error, others)
-    found = ratios_to_control(tuple(values.values()), _values(control, objective), terms)
-    ratios = dict(zip(values, found, strict=True))
-    # With a trend taken out, this is the baseline as of the finalists' time.
-    bases = [statistics.geometric_mean(values[number]) / ratio.value for number, ratio in ratios.items()]
+    even = not uneven_spreads((control, *values.values()))
+    base = _countable(baseline, fresh[0], objective) if even else []
+    chose = {number: _countable(by_number[number], fresh[0], objective) for number in values}
+    if len(base) < MIN_CHOOSING:
+        chose = {number: [] for number in values}
+    terms = Terms(
+        shares=_shares([leaders[number] for number in values]),
+        others=tuple(before.repeated.values()),
+        choosing=tuple(_choice(number, chose[number], base, objective, before) for number in values),
+    )
     return Confirmed(
-        fresh={0: _values(fresh, objective), **values},
-        ratios=ratios,
-        baseline_value=statistics.geometric_mean(bases),
-        num_earlier=len(control) - len(fresh),
+        fresh={0: control, **values},
+        ratios=dict(zip(values, ratios_to_control(tuple(values.values()), control, terms), strict=True)),
+        num_choosing={number: len(launches) for number, launches in chose.items()},
     )
 
 
@@ -186,24 +194,33 @@ def _shares(chosen_by: Sequence[int]) -> Group:
     return (LEADER_SHARE, *((1 - LEADER_SHARE) / others for _ in range(others)))
 
 
-def _earlier(baseline: TrialRecord, fresh: Sequence[LaunchRecord], objective: str) -> list[LaunchRecord]:
-    """Launches of the baseline that nobody chose by their values: they may count beside the `fresh` ones."""
-    began = fresh[0].started_at
-    earlier = [
+def _choosing(trial: TrialRecord) -> list[LaunchRecord]:
+    """The measured launches by which finalists are chosen."""
+    return [launch for launch in trial.measured if launch.purpose is not Purpose.CONFIRM]
+
+
+def _countable(trial: TrialRecord, fresh: LaunchRecord, objective: str) -> list[LaunchRecord]:
+    """Those of them that count: made not long before the `fresh` launch, and under the same conditions."""
+    return [
         launch
-        for launch in baseline.measured
+        for launch in _choosing(trial)
         if usable(launch, objective)
-        and 0 < hours_between(launch.started_at, began) <= EARLIER_HOURS
-        and launch.provenance == fresh[0].provenance
+        and 0 < hours_between(launch.started_at, fresh.started_at) <= CHOOSING_HOURS
+        and launch.provenance == fresh.provenance
     ]
-    return earlier[-MAX_EARLIER:] if len(earlier) >= MIN_EARLIER else []
 
 
-def _fits(earlier: Sequence[LaunchRecord], fresh: Sequence[LaunchRecord], objective: str) -> bool:
-    """Whether a steady drift explains what the `fresh` launches differ by from the earlier ones."""
-    terms = Terms(hours=(_hours(earlier), _hours(fresh)))
-    gap = ratios_to_control((_values(fresh, objective),), _values(earlier, objective), terms)[0]
-    return gap.p is not None and 2 * min(gap.p, 1 - gap.p) >= MISFIT
+def _choice(
+    number: int, launches: Sequence[LaunchRecord], base: Sequence[LaunchRecord], objective: str, before: Before
+) -> Evidence | None:
+    """What the launches say by which a finalist was chosen among all that were tried, a steady drift taken out."""
+    if not launches:
+        return None
+    others = tuple(group for other, group in before.repeated.items() if other != number)
+    hours = (_hours(base), _hours(launches))
+    values = (_values(launches, objective), _values(base, objective))
+    found = evidence(values[:1], values[1], hours, others, before.num_tried)[0]
+    return found if found.error else None
 
 
 def _values(launches: Sequence[LaunchRecord], objective: str) -> Group:

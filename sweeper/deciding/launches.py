@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sweeper.policy import is_host_fault
-from sweeper.records import LaunchRecord
+from sweeper.records import LaunchRecord, TrialRecord
 
 
 def usable(launch: LaunchRecord, objective: str) -> bool:
@@ -27,3 +27,10 @@ def hours_between(start: datetime.datetime, end: datetime.datetime) -> float:
 def first_pass(launch: LaunchRecord) -> Mapping[str, float]:
     """Throughput by prompt in the first pass: what a launch that ends early can be compared with."""
     return launch.first_pass_throughputs or launch.prompt_throughputs
+
+
+def with_launches(trial: TrialRecord, launches: Sequence[LaunchRecord]) -> TrialRecord:
+    """The trial with these of its launches; itself when they are all."""
+    if len(launches) == len(trial.launches):
+        return trial
+    return trial.model_copy(update={"launches": tuple(launches)})

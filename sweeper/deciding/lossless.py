@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sweeper.outputs import BaselineOutputs, OutputComparison, compare_outputs
-from sweeper.records import TrialRecord
+from sweeper.records import LaunchRecord, TrialRecord
 
 Admits = Callable[[TrialRecord], bool]
 """Whether a trial may win."""
@@ -14,9 +14,13 @@ Admits = Callable[[TrialRecord], bool]
 
 @dataclass(frozen=True)
 class Gate:
-    """`allow_lossy`: all may win."""
+    """`allow_lossy`: all may win.
+
+    `seen` keeps what was found of each trial: all of them are asked about after each launch, and few have changed.
+    """
 
     allow_lossy: bool = False
+    seen: Seen = field(default_factory=lambda: Seen(), compare=False, repr=False)
 
     def objections(self, trial: TrialRecord, baseline: TrialRecord) -> tuple[str, ...]:
         """Why the trial cannot win unless lossy ones may; empty for one that writes what the baseline writes.
@@ -35,9 +39,35 @@ class Gate:
             return everyone
         if not trials:
             return everyone
-        baseline = BaselineOutputs(trials[0])
-        barred = {trial.number for trial in trials[1:] if _objections(trial, baseline.compare(trial))}
+        barred = self.seen.barred(trials)
         return lambda trial: trial.number not in barred
+
+
+class Seen:
+    """Which trials are barred, found anew for those whose launches or whose measure, the baseline, changed."""
+
+    def __init__(self) -> None:
+        self._basis: tuple[object, ...] = ()
+        self._known: dict[int, tuple[tuple[LaunchRecord, ...], bool]] = {}
+
+    def barred(self, trials: Sequence[TrialRecord]) -> frozenset[int]:
+        """Numbers of those of `trials`, whose first is the baseline, that may not win."""
+        baseline = BaselineOutputs(trials[0])
+        if baseline.basis != self._basis:
+            self._basis, self._known = baseline.basis, {}
+        return frozenset(trial.number for trial in trials[1:] if self._is_barred(trial, baseline))
+
+    def _is_barred(self, trial: TrialRecord, baseline: BaselineOutputs) -> bool:
+        launches, found = self._known.get(trial.number, ((), False))
+        if launches is not trial.launches and not same_launches(launches, trial.launches):
+            found = any(launch.lossy for launch in trial.measured) or baseline.corrupts(trial)
+        self._known[trial.number] = trial.launches, found
+        return found
+
+
+def same_launches(some: Sequence[LaunchRecord], others: Sequence[LaunchRecord]) -> bool:
+    """Whether these are the very same records."""
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
 def _objections(trial: TrialRecord, found: OutputComparison) -> tuple[str, ...]:

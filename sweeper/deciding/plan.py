@@ -5,13 +5,15 @@ Pure, and drawn from the study alone, so that a crash in any phase loses nothing
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
-from sweeper.deciding.fresh import attempts, repeated
-from sweeper.deciding.launches import lost_to_host
+from sweeper.deciding.course import best_so_far, last_failures, luck_pct
+from sweeper.deciding.fresh import attempts, before_confirming
+from sweeper.deciding.launches import lost_to_host, with_launches
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
@@ -31,7 +33,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the sweep stands. `launches_left` is an estimate until the end: what is clear ends early."""
+    """Where the sweep stands. `launches_left` is an estimate until the end: what is clear ends early.
+
+    `night_left_s`: so long until the night ends; `night_ends`: when, in words (`at 07:00`). None and empty: never.
+    `mean_launch_s`, `launch_sd_s`: of the `num_timed` measured launches. `course`: the best value after each of
+    the trials; `luck_pct`: how far chance alone may lift the best above the baseline; `failures`: the newest.
+    """
 
     trials_done: int
     trials_total: int
@@ -40,39 +47,78 @@ class Progress:
     baseline_value: float | None
     best_trial: TrialRecord | None
     best_value: float | None
+    night_left_s: float | None = None
+    night_ends: str = ""
+    launch_sd_s: float = 0.0
+    num_timed: int = 0
+    luck_pct: float | None = None
+    course: tuple[float, ...] = ()
+    failures: tuple[LaunchRecord, ...] = ()
 
     @property
     def eta_s(self) -> float | None:
-        """Estimated seconds to the end; None before the first launch has ended."""
-        return None if self.mean_launch_s is None else self.launches_left * self.mean_launch_s
+        """Estimated seconds to the end, which is that of the night at the latest; None while neither is known."""
+        needed = None if self.mean_launch_s is None else self.launches_left * self.mean_launch_s
+        return min((s for s in (needed, self.night_left_s) if s is not None), default=None)
 
 
 def next_step(
     trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, space_left: bool, gate: Gate = STRICT
 ) -> Step | None:
-    """The next launch, or None when the sweep is complete.
+    """The next launch of a study's only worker, or None when the sweep is complete.
 
     A trial that was begun and not told comes first. `space_left`: whether an untried configuration exists. `gate`
     says who may win; nobody else is launched again. Only what the verdict can compare confirms.
     """
     running = next((trial for trial in trials if trial.state is TrialState.RUNNING), None)
     if running is not None:
-        return Step(Purpose.BASELINE if running.is_baseline else Purpose.SEARCH, running.number)
+        return resumed(running)
     if not trials:
         return Step(Purpose.BASELINE, None)
-    if len(trials) < budget.trials and space_left:
-        due = control_is_due(trials, budget.baseline_every)
-        return Step(Purpose.CONTROL, 0) if due else Step(Purpose.SEARCH, None)
+    if searches_on(trials, budget, space_left):
+        return search_step(trials, budget)
+    steps = closing_steps(trials, budget, objective, gate)
+    return with_control(steps[0], trials, budget) if steps else None
+
+
+def resumed(trial: TrialRecord) -> Step:
+    """The launch of a trial that was begun and not told."""
+    return Step(Purpose.BASELINE if trial.is_baseline else Purpose.SEARCH, trial.number)
+
+
+def searches_on(trials: Sequence[TrialRecord], budget: BudgetSpec, space_left: bool) -> bool:
+    """Whether a new trial may be begun: those that are under way count."""
+    return len(trials) < budget.trials and space_left
+
+
+def search_step(trials: Sequence[TrialRecord], budget: BudgetSpec) -> Step:
+    """A new trial, or the baseline again when that is due."""
+    due = control_is_due(trials, budget.baseline_every)
+    return Step(Purpose.CONTROL, 0) if due else Step(Purpose.SEARCH, None)
+
+
+def closing_steps(
+    trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, gate: Gate = STRICT
+) -> tuple[Step, ...]:
+    """What is to be launched after the search, each of which may be next; empty when the sweep is complete.
+
+    Several only while close ones are launched again: finalists are confirmed one after the other.
+    """
     if not budget.confirm_launches:
-        return None
+        return ()
     chosen = shortlist(trials, budget, objective, gate.admits(trials))
     if chosen.pending:
-        due = control_is_due(trials, _every_recheck(budget))
-        return Step(Purpose.CONTROL, 0) if due else Step(Purpose.RECHECK, chosen.pending[0])
+        return tuple(Step(Purpose.RECHECK, number) for number in chosen.pending)
     confirming = _confirming(trials, chosen, budget, objective)
     if not confirming:
-        return None
-    return Step(Purpose.CONFIRM, 0 if _has_changed(trials) else confirming[0])
+        return ()
+    return (Step(Purpose.CONFIRM, 0 if _has_changed(trials) else confirming[0]),)
+
+
+def with_control(step: Step, trials: Sequence[TrialRecord], budget: BudgetSpec) -> Step:
+    """A step after the search, or before a close one is launched again the baseline, when that is due."""
+    is_due = step.purpose is Purpose.RECHECK and control_is_due(trials, _every_recheck(budget))
+    return Step(Purpose.CONTROL, 0) if is_due else step
 
 
 def control_is_due(trials: Sequence[TrialRecord], every: int) -> bool:
@@ -85,10 +131,16 @@ def control_is_due(trials: Sequence[TrialRecord], every: int) -> bool:
 
 
 def _since_baseline(trials: Sequence[TrialRecord]) -> list[LaunchRecord]:
-    """The others' launches after the last one of the baseline that was not lost to the host."""
+    """The others' launches after the last one of the baseline that was not lost to the host, on its host."""
     baseline, *others = trials
-    last = max((n.started_at for n in baseline.launches if not lost_to_host(n)), default=None)
-    return [n for trial in others for n in trial.launches if last is not None and n.started_at > last]
+    known = [launch for launch in baseline.launches if not lost_to_host(launch)]
+    last = max(known, key=lambda launch: launch.started_at, default=None)
+    return [
+        launch
+        for trial in others
+        for launch in trial.launches
+        if last is not None and launch.started_at > last.started_at and launch.host == last.host
+    ]
 
 
 def _has_changed(trials: Sequence[TrialRecord]) -> bool:
@@ -100,16 +152,18 @@ def _has_changed(trials: Sequence[TrialRecord]) -> bool:
 
 def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: BudgetSpec, objective: str) -> list[int]:
     """Trial numbers still to be confirmed. Finalists may be chosen by launches that are not compared any more."""
-    nothing = {trial.number: trial.model_copy(update={"launches": ()}) for trial in trials}
     compared = comparable(trials)[0]
-    seen = nothing | {trial.number: trial for trial in compared}
+    seen = {trial.number: trial for trial in compared}
     everything = {trial.number: trial for trial in trials}
     whole = [everything[number] for number in chosen.finalists]
     if any(len(attempts(t, whole)) >= MAX_ROUNDS_AGAIN * budget.confirm_launches for t in (trials[0], *whole)):
         return []
-    rivals = [seen[number] for number in chosen.finalists]
-    others = repeated(compared, objective)
-    return confirmations(seen[0], rivals, budget.confirm_launches, objective, others)
+    baseline, *rivals = [
+        seen.get(number, with_launches(everything[number], ())) for number in (0, *chosen.finalists)
+    ]
+    return confirmations(
+        baseline, rivals, budget.confirm_launches, objective, before_confirming(compared, objective)
+    )
 
 
 def _every_recheck(budget: BudgetSpec) -> int:
@@ -124,9 +178,10 @@ def progress(
     finished = [trial for trial in trials if trial.state is not TrialState.RUNNING]
     total = max(budget.trials if space_left else min(budget.trials, len(trials)), len(trials))
     durations = [duration_s(launch.started_at, launch.ended_at) for trial in trials for launch in trial.measured]
+    compared = comparable(trials)[0]
     scored = [
         (value, trial)
-        for trial in comparable(trials)[0]
+        for trial in compared
         if trial.state is TrialState.COMPLETE and (value := trial.mean(objective)) is not None
     ]
     rivals = [(value, trial) for value, trial in scored if not trial.is_baseline]
@@ -139,6 +194,11 @@ def progress(
         baseline_value=next((value for value, trial in scored if trial.is_baseline), None),
         best_trial=best,
         best_value=best_value,
+        launch_sd_s=statistics.stdev(durations) if len(durations) > 1 else 0.0,
+        num_timed=len(durations),
+        luck_pct=luck_pct(compared, best, len(rivals), objective) if best else None,
+        course=best_so_far(value for value, _ in rivals),
+        failures=last_failures(trials),
     )
 
 

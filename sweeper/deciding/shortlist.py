@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sweeper.deciding.drift import drift_of
-from sweeper.deciding.launches import lost_to_host, usable
+from sweeper.deciding.launches import lost_to_host, usable, with_launches
 from sweeper.deciding.lossless import Admits
 from sweeper.deciding.noise import corrected, expected_launch_noise
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
@@ -38,17 +39,46 @@ class Shortlist:
 
 
 def shortlist(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str, admits: Admits) -> Shortlist:
-    """Who is in the running after what has been measured, `trials[0]` being the baseline."""
-    chosen_by = [_without_confirmations(trial) for trial in trials]
-    candidates = [trial for trial in chosen_by[1:] if _is_candidate(trial, objective) and admits(trial)]
+    """Who is in the running after what has been measured, `trials[0]` being the baseline.
+
+    With no `budget.shortlist` nothing is launched again, but what was counts.
+    """
+    candidates = [trial for trial in trials[1:] if _is_candidate(trial, objective) and admits(trial)]
+    return _LAST.of([trials[0], *candidates], budget, objective)
+
+
+class _Last:
+    """The last shortlist, and what it was drawn from: it is asked for several times between two launches."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[BudgetSpec, str] | None = None
+        self._trials: Sequence[TrialRecord] = ()
+        self._found = Shortlist()
+
+    def of(self, trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str) -> Shortlist:
+        """The shortlist of these candidates, the baseline before them."""
+        same = self._asked == (budget, objective) and len(trials) == len(self._trials)
+        if not same or not all(map(operator.is_, trials, self._trials)):
+            self._found = _drawn([_without_confirmations(trial) for trial in trials], budget, objective)
+            self._asked, self._trials = (budget, objective), trials
+        return self._found
+
+
+_LAST = _Last()
+
+
+def _drawn(chosen_by: Sequence[TrialRecord], budget: BudgetSpec, objective: str) -> Shortlist:
+    candidates = chosen_by[1:]
     if not candidates:
         return Shortlist()
-    moment = max(launch.started_at for trial in candidates for launch in trial.measured if _is_search(launch))
+    moment = max(
+        launch.started_at for trial in candidates for launch in trial.measured if _chooses(launch, budget)
+    )
     view = _View([chosen_by[0], *candidates], objective, moment)
     ranked = view.ranked([trial.number for trial in candidates])
     field = view.near_best(ranked)[: budget.shortlist] if view.any_hope(ranked) else []
     by_number = {trial.number: trial for trial in candidates}
-    for round_ in range(1, len(trials)):
+    for round_ in range(1, len(chosen_by) + 1):
         if len(field) <= budget.finalists:
             break
         again = {number: _rechecks(by_number[number])[:round_] for number in field}
@@ -103,12 +133,12 @@ class _View:
 
 def _is_candidate(trial: TrialRecord, objective: str) -> bool:
     """Whether it has a first value. An estimate is none: its launch was ended because it had no hope."""
-    first = next(iter(trial.measured), None)
+    first = next((launch for launch in trial.measured if launch.purpose is not Purpose.CONFIRM), None)
     return trial.state is TrialState.COMPLETE and first is not None and usable(first, objective)
 
 
-def _is_search(launch: LaunchRecord) -> bool:
-    return launch.purpose is not Purpose.RECHECK
+def _chooses(launch: LaunchRecord, budget: BudgetSpec) -> bool:
+    return launch.purpose is not Purpose.RECHECK or not budget.shortlist
 
 
 def _rechecks(trial: TrialRecord) -> list[LaunchRecord]:
@@ -117,9 +147,8 @@ def _rechecks(trial: TrialRecord) -> list[LaunchRecord]:
 
 
 def _without_confirmations(trial: TrialRecord) -> TrialRecord:
-    launches = tuple(launch for launch in trial.launches if launch.purpose is not Purpose.CONFIRM)
-    return trial.model_copy(update={"launches": launches})
+    return with_launches(trial, [launch for launch in trial.launches if launch.purpose is not Purpose.CONFIRM])
 
 
 def _until(trial: TrialRecord, moment: datetime.datetime) -> TrialRecord:
-    return trial.model_copy(update={"launches": tuple(x for x in trial.launches if x.started_at <= moment)})
+    return with_launches(trial, [launch for launch in trial.launches if launch.started_at <= moment])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sweeper.deciding.drift import drift_of
-from sweeper.deciding.fresh import Confirmed, compare, repeated, were_finalists
+from sweeper.deciding.fresh import Confirmed, before_confirming, compare, were_finalists
 from sweeper.deciding.fresh import fresh_launches as fresh_launches  # what the verdict is drawn from
+from sweeper.deciding.hosts import on_scale_of, scale_text
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.noise import noise_of
 from sweeper.deciding.verdict_record import Comparison as Comparison
@@ -25,8 +26,14 @@ MAX_RIVALS = 5
 Simplicity = Callable[[ServerConfig], tuple[float, ...]]
 
 
-def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity, gate: Gate = STRICT) -> Verdict:
-    """The verdict on `trials` as far as they are measured. The greater the objective, the better."""
+def decide(
+    trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity, gate: Gate = STRICT, host: str = ""
+) -> Verdict:
+    """The verdict on `trials` as far as they are measured. The greater the objective, the better.
+
+    `host`: on whose scale the launches of several hosts are compared.
+    """
+    scale, trials = scale_text(trials, objective, host), on_scale_of(trials, objective, host)
     baseline = next((trial for trial in trials if trial.is_baseline and trial.mean(objective)), None)
     if baseline is None:
         text = "No verdict: the baseline has not been measured."
@@ -34,13 +41,15 @@ def decide(trials: Sequence[TrialRecord], objective: str, simplicity: Simplicity
     measured = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.mean(objective)]
     admits = gate.admits(trials)
     rivals = [trial for trial in measured if admits(trial)]
-    so_far = compare(baseline, were_finalists(rivals), objective, repeated(trials, objective))
+    so_far = compare(baseline, were_finalists(rivals), objective, before_confirming(trials, objective))
     verdict = (
         _from_fresh(so_far, trials, simplicity) if so_far else _from_single_launches(baseline, rivals, objective)
     )
     drift = drift_of(baseline.launches, objective)
     barred = [trial for trial in measured if not admits(trial)]
-    verdict = verdict.model_copy(update={"drift": drift, "noise": noise_of(trials, objective, drift)})
+    verdict = verdict.model_copy(
+        update={"drift": drift, "noise": noise_of(trials, objective, drift), "scale": scale}
+    )
     known = {
         "excluded": _excluded(verdict, barred, baseline, (objective, gate)),
         "differences": _differences(verdict, trials, gate),
@@ -69,7 +78,6 @@ def _from_fresh(so_far: Confirmed, trials: Sequence[TrialRecord], simplicity: Si
         baseline_value=so_far.baseline_value,
         comparisons=tuple(_confirmed_row(so_far, by_number[number], by_number[0]) for number in order),
         num_baseline_launches=len(so_far.fresh[0]),
-        num_earlier_launches=so_far.num_earlier,
         text="",
     )
 
@@ -85,6 +93,7 @@ def _confirmed_row(so_far: Confirmed, trial: TrialRecord, baseline: TrialRecord)
         high=ratio.high,
         p=ratio.p,
         num_launches=len(values),
+        num_choosing=so_far.num_choosing[trial.number],
     )
 
 

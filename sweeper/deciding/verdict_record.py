@@ -22,7 +22,8 @@ class Comparison(Record):
 
     `low` to `high` is the two-sided 90 % interval of `speedup`; each end alone holds with 95 %, together with the
     same end of all other finalists'. `p`: how often so great a speed-up would be seen without any.
-    `estimated`: its value is one, its only launch was ended early.
+    `num_choosing`: so many of the launches by which it was chosen count a little. `estimated`: its value is one,
+    its only launch was ended early.
     """
 
     trial_number: int
@@ -33,6 +34,7 @@ class Comparison(Record):
     high: float | None
     num_launches: int
     p: float | None = None
+    num_choosing: int = 0
     estimated: bool = False
 
 
@@ -57,8 +59,9 @@ class Verdict(Record):
 
     `advised` is the trial to run in production: 0, the baseline, when nothing is shown to be better; None
     when not even the baseline was measured. `comparisons` are sorted, fastest first. `num_baseline_launches` are
-    fresh ones; `num_earlier_launches` of the baseline count beside them when they fit. `differences`: in words,
-    how the outputs of the configurations in question differ from the baseline's.
+    fresh ones. `differences`: in words, how the outputs of the configurations in question differ from the
+    baseline's. `cut_short`: what was left out as time or energy ran out; else empty. `scale`: in words, how the
+    hosts of a shared study compare, and whose values these are.
     """
 
     kind: VerdictKind
@@ -68,9 +71,10 @@ class Verdict(Record):
     baseline_value: float | None = None
     comparisons: tuple[Comparison, ...] = ()
     num_baseline_launches: int = 0
-    num_earlier_launches: int = 0
     drift: Drift = Drift()
     noise: Noise = Noise()
     excluded: tuple[Excluded, ...] = ()
     differences: tuple[str, ...] = ()
+    cut_short: str = ""
+    scale: str = ""
     text: str

@@ -29,6 +29,7 @@ def words(verdict: Verdict, objective: str, trials: Sequence[TrialRecord]) -> st
         sentences = [_no_gain(verdict, verdict.comparisons[0], objective)]
     if verdict.confirmed and verdict.drift.significant:
         sentences.append(verdict.drift.text)
+    sentences += [verdict.scale] if verdict.scale else []
     sentences += [_sentence(text) for text in verdict.differences]
     sentences += [_excluded(row, objective) for row in verdict.excluded[:MAX_EXCLUDED]]
     return " ".join(sentences)
@@ -115,8 +116,8 @@ def _launches(verdict: Verdict, row: Comparison) -> str:
     fresh = (
         f"{theirs} fresh launches each" if theirs == base else f"{theirs} fresh launches, {base} of the baseline"
     )
-    earlier = verdict.num_earlier_launches
-    return f"From {fresh}{f', and {earlier} earlier ones of the baseline' if earlier else ''}."
+    chosen = f"; the {row.num_choosing} by which it was chosen count a little" if row.num_choosing > 1 else ""
+    return f"From {fresh}{chosen}."
 
 
 def _excluded(row: Excluded, objective: str) -> str:

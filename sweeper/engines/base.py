@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from launchers.base import LaunchSpec
 from sweeper.engines.all_reduces import AllReduces
+from sweeper.engines.serving import Loads, OwnFormats, Serving
+from sweeper.engines.serving import Placement as Placement
 from sweeper.errors import FailureKind
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
@@ -72,23 +74,6 @@ class Generation:
     chunk_ms: tuple[float, ...] = ()
     finish_reason: str = ""
     accept_source: str = ""
-
-
-@dataclass(frozen=True)
-class Placement:
-    """What a launch is given besides its configuration. `nonce`: a word the server must repeat.
-
-    `bind`: the address to listen at. `num_nodes`: how many hosts the server spans; `node_address`: the first
-    one's HOST:PORT, as the others reach it.
-    """
-
-    command: tuple[str, ...]
-    model_path: str
-    port: int
-    nonce: str
-    bind: str = "127.0.0.1"
-    num_nodes: int = 1
-    node_address: str = ""
 
 
 @dataclass(frozen=True)
@@ -254,6 +239,21 @@ class Engine(Protocol):
 
     def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
         """The command line and environment of one launch."""
+
+    def placed(self, argv: Sequence[str]) -> Placement:
+        """What `launch_spec` was given besides the configuration. Raises ValueError for another command line."""
+
+    def export(self, config: ServerConfig, placement: Placement, facts: HostFacts) -> Serving:
+        """The same server without what only measuring needs."""
+
+    def own_formats(
+        self, serving: Serving, measured: Sequence[Loads], noise_pct: float, facts: HostFacts
+    ) -> OwnFormats:
+        """`serving` in the engine's own formats.
+
+        `measured`: all configurations of the study, the served one first; they differ from start to start by
+        `noise_pct` percent.
+        """
 
     def readiness(self, log: str) -> str:
         """The phase of the start that the log shows (`starting`, `loading weights`, `ready`, ...)."""

@@ -21,6 +21,7 @@ from sweeper.engines.base import (
 )
 from sweeper.engines.help_text import long_flags
 from sweeper.engines.llamacpp_answers import diagnose_log, parse_counters, parse_stream
+from sweeper.engines.llamacpp_export import UNSET_ENV, export, flag_words, own_formats
 from sweeper.engines.llamacpp_flags import NUMBERS
 from sweeper.engines.llamacpp_lossy import lossy_lines
 from sweeper.engines.llamacpp_rules import (
@@ -30,30 +31,12 @@ from sweeper.engines.llamacpp_rules import (
     spec_types,
     value_mistakes,
 )
+from sweeper.engines.serving import Loads, OwnFormats, Serving, placed_by
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 
 ENV = {"GGML_NO_BACKTRACE": "1"}
 """Else ggml starts gdb when it aborts, which holds a dying server up and buries the reason in its log."""
-
-UNSET_ENV = (
-    # llama-server reads flags from LLAMA_ARG_* too: the host's own would be measured without being recorded.
-    # And a key in the environment would make it refuse our requests.
-    "LLAMA_API_KEY",
-    "LLAMA_ARG_SPEC_TYPE",
-    "LLAMA_ARG_SPEC_DRAFT_MODEL",
-    "LLAMA_ARG_MODEL_DRAFT",
-    "LLAMA_ARG_DRAFT_MAX",
-    "LLAMA_ARG_DRAFT_MIN",
-    "LLAMA_ARG_DRAFT_P_MIN",
-    "LLAMA_ARG_CTX_SIZE",
-    "LLAMA_ARG_N_PARALLEL",
-    "LLAMA_ARG_THREADS",
-    "LLAMA_ARG_BATCH",
-    "LLAMA_ARG_UBATCH",
-    "LLAMA_ARG_FLASH_ATTN",
-)
-
 
 _PHASES = (
     # The newest line that matches one of these names the phase; the words are those of the server's own log.
@@ -154,13 +137,24 @@ class LlamaCpp:
         """The command line. The nonce is the model's alias, which /props repeats."""
         argv = [*placement.command, "--model", placement.model_path, "--alias", placement.nonce]
         argv += ["--host", placement.bind, "--port", str(placement.port), "--metrics"]
-        for name, value in config.flags.items():
-            if value is not False:
-                argv.append(f"--{name.replace('_', '-')}")
-                argv += [] if value is True else [str(value)]
+        argv += [word for words in flag_words(config.flags).values() for word in words]
         unset = tuple(name for name in UNSET_ENV if name not in config.env)
         env = {**ENV, **config.env}
         return LaunchSpec(tuple(argv), placement.port, placement.nonce, env=env, unset_env=unset)
+
+    def placed(self, argv: Sequence[str]) -> Placement:
+        """What `launch_spec` was given. Raises ValueError for another command line."""
+        return placed_by(argv, "--model", "--alias")
+
+    def export(self, config: ServerConfig, placement: Placement, facts: HostFacts) -> Serving:
+        """The same flags; in an image the native llama-server, whichever program was measured."""
+        return export(config, placement, facts.engine_version, self.health_path)
+
+    def own_formats(
+        self, serving: Serving, measured: Sequence[Loads], noise_pct: float, facts: HostFacts
+    ) -> OwnFormats:
+        """A preset file for llama-server's router."""
+        return own_formats(serving)
 
     def readiness(self, log: str) -> str:
         """The phase of the start. Ready is told by the server's health alone; the log names the way there."""

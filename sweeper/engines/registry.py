@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sweeper.engines.base import Engine
+from sweeper.engines.base import Engine, HostFacts, Speculation
+from sweeper.engines.foreign import FOREIGN, is_speculative, simplicity
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.engines.sglang import SGLang
+from sweeper.spec import ServerConfig
 
 _ENGINES: Mapping[str, Callable[[], Engine]] = {LlamaCpp.name: LlamaCpp, SGLang.name: SGLang}
 
@@ -18,3 +20,46 @@ def engine_for(name: str) -> Engine:
     if name not in _ENGINES:
         raise ValueError(f"unknown engine {name!r}; valid: {', '.join(ENGINE_NAMES)}")
     return _ENGINES[name]()
+
+
+def roles_of(name: str) -> Speculation | None:
+    """Which flags of an engine shape its drafts, also of one that is only imported; None where not known."""
+    return engine_for(name).speculation() if name in _ENGINES else FOREIGN.get(name)
+
+
+def simplicity_of(name: str) -> Callable[[ServerConfig], tuple[float, ...]]:
+    """The engine's `simplicity`, also of one that is only imported. Raises ValueError for an unknown engine."""
+    if (roles := FOREIGN.get(name)) is not None:
+        return lambda config: simplicity(config, roles)
+    return engine_for(name).simplicity
+
+
+def speculates_of(name: str) -> Callable[[ServerConfig], bool]:
+    """The engine's `is_speculative`, also of one that is only imported.
+
+    Raises ValueError for an unknown engine.
+    """
+    if (roles := FOREIGN.get(name)) is not None:
+        return lambda config: is_speculative(config, roles)
+    return engine_for(name).is_speculative
+
+
+def canonical_as_told(name: str) -> Callable[[ServerConfig], ServerConfig]:
+    """How an engine rewrites a configuration that somebody else measured, as far as that is told.
+
+    Of what the engine would fill in, only the number of draft tokens is taken over, which follows from the steps
+    of a chain: nobody knows what else was set. An engine that is only imported rewrites nothing here.
+    """
+    if name in FOREIGN:
+        return lambda config: config
+    engine = engine_for(name)
+    roles = engine.speculation()
+    filled = frozenset({roles.draft_tokens} if roles else ())
+
+    def canonical(config: ServerConfig) -> ServerConfig:
+        resolved = engine.canonical(config, HostFacts())
+        asked = config.flags.keys() | filled
+        flags = {flag: value for flag, value in resolved.flags.items() if flag in asked}
+        return ServerConfig(flags=flags, env=resolved.env)
+
+    return canonical

@@ -24,16 +24,18 @@ from sweeper.engines.base import (
     StreamedResponse,
 )
 from sweeper.engines.help_text import long_flags
+from sweeper.engines.serving import Loads, OwnFormats, Serving, placed_by
+from sweeper.engines.sglang_adaptive import adaptive
 from sweeper.engines.sglang_all_reduce import all_reduces
 from sweeper.engines.sglang_decode import running_mistakes
 from sweeper.engines.sglang_diagnosis import diagnose_log
 from sweeper.engines.sglang_env import env_mistakes
+from sweeper.engines.sglang_export import export, flag_words, own_formats, rank_words
 from sweeper.engines.sglang_flags import config_mistakes, flag_mistakes, takes_whole_numbers
 from sweeper.engines.sglang_host_env import FAKERS, UNSET_ENV, faked
 from sweeper.engines.sglang_log import fatal_sign, progress, readiness
 from sweeper.engines.sglang_lossy import lossy_lines
 from sweeper.engines.sglang_model import host_files
-from sweeper.engines.sglang_table import LISTS
 from sweeper.engines.sglang_version import version_notice
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
@@ -145,24 +147,30 @@ class SGLang:
         """
         argv = [*placement.command, "--model-path", placement.model_path, "--served-model-name", placement.nonce]
         argv += ["--host", placement.bind, "--port", str(placement.port), "--enable-metrics"]
-        for name, value in config.flags.items():
-            if value is not False:
-                argv.append(f"--{name.replace('_', '-')}")
-                argv += [] if value is True else str(value).split() if name in LISTS else [str(value)]
+        argv += [word for words in flag_words(config.flags).values() for word in words]
         unset = tuple(name for name in UNSET_ENV if name not in config.env)
         spec = LaunchSpec(tuple(argv), placement.port, placement.nonce, env=config.env, unset_env=unset)
         if placement.num_nodes == 1:
             return spec
-        nodes = ("--nnodes", str(placement.num_nodes), "--dist-init-addr", placement.node_address, "--node-rank")
         ranks = [
-            replace(
-                spec,
-                argv=(*spec.argv, *nodes, str(rank)),
-                nonce=f"{spec.nonce}-{rank}" if rank else spec.nonce,
-            )
-            for rank in range(placement.num_nodes)
+            replace(spec, argv=(*spec.argv, *words), nonce=f"{spec.nonce}-{rank}" if rank else spec.nonce)
+            for rank, words in enumerate(rank_words(placement.num_nodes, placement.node_address))
         ]
         return replace(ranks[0], others=tuple(ranks[1:]))
+
+    def placed(self, argv: Sequence[str]) -> Placement:
+        """What `launch_spec` was given. Raises ValueError for another command line."""
+        return placed_by(argv, "--model-path", "--served-model-name")
+
+    def export(self, config: ServerConfig, placement: Placement, facts: HostFacts) -> Serving:
+        """On each host as many GPUs as the parallel groups need; the image of the measured version."""
+        return export(config, placement, facts.engine_version, self.health_path)
+
+    def own_formats(
+        self, serving: Serving, measured: Sequence[Loads], noise_pct: float, facts: HostFacts
+    ) -> OwnFormats:
+        """The file for `--config`, and steps by batch size where several concurrencies were measured."""
+        return own_formats(serving, adaptive(measured, noise_pct, facts))
 
     def readiness(self, log: str) -> str:
         """The phase of the start. Ready is told by the server's health alone; the log names the way there."""

@@ -163,7 +163,10 @@ def template_argv(command: Sequence[str], tokenizer: str, trust: bool, texts: Se
 def token_ids_in(output: str) -> list[tuple[int, ...]]:
     """The token ids of each text. Raises ValueError."""
     found = re.search(r"^specsweep-token-ids (.*)$", output, re.MULTILINE)
-    rows = json.loads(found[1]) if found else None
+    try:
+        rows = json.loads(found[1]) if found else None
+    except RecursionError as error:
+        raise ValueError("the token ids are nested too deeply") from error
     if not isinstance(rows, list) or not all(_is_token_ids(row) for row in rows):
         raise ValueError(f"no token ids in {output.strip()[-200:]!r}")
     return [tuple(row) for row in rows]

@@ -13,11 +13,12 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
+
+from sweeper.samplers.snapshot import snapshot
 
 Values = dict[str, Any]
 Choose = Callable[[str, BaseDistribution], Any]
@@ -105,15 +106,15 @@ class DistinctSampler(BaseSampler):
     def _plan_around(self, study: Study, trial: FrozenTrial, given: Values) -> Values:
         """A plan that keeps the values `given`. Raises SpaceExhausted."""
         values: Values = {}
-        snapshot = _snapshot(study)
-        twin = snapshot.get_trials(deepcopy=False)[trial.number]
+        shown = snapshot(study.directions, study.get_trials(deepcopy=False))
+        twin = shown.get_trials(deepcopy=False)[trial.number]
         for attempt in range(ATTEMPTS):
             try:
-                values = self._draw(snapshot, twin, given, self._trial_seed(trial.number, attempt))
+                values = self._draw(shown, twin, given, self._trial_seed(trial.number, attempt))
             except SpaceExhausted:
                 break
             if self._fresh(values):
-                self._keep_notes(study, trial, snapshot)
+                self._keep_notes(study, trial, shown)
                 return values
         if given:
             return values
@@ -122,9 +123,9 @@ class DistinctSampler(BaseSampler):
             raise SpaceExhausted(f"no untried configuration found in {ATTEMPTS} proposals")
         return random.Random(self._trial_seed(trial.number, ATTEMPTS)).choice(rest)
 
-    def _keep_notes(self, study: Study, trial: FrozenTrial, snapshot: Study) -> None:
+    def _keep_notes(self, study: Study, trial: FrozenTrial, shown: Study) -> None:
         """What the wrapped sampler wrote down about its accepted plan, written down with the trial itself."""
-        noted = snapshot.get_trials(deepcopy=False)[trial.number].system_attrs
+        noted = shown.get_trials(deepcopy=False)[trial.number].system_attrs
         for name, value in noted.items():
             if trial.system_attrs.get(name) != value:
                 study._storage.set_trial_system_attr(trial._trial_id, name, value)
@@ -151,14 +152,3 @@ class DistinctSampler(BaseSampler):
     def _trial_seed(self, number: int, attempt: int) -> int:
         text = f"{self._seed}:{number}:{attempt}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-
-
-def _snapshot(study: Study) -> Study:
-    """The study's trials in memory: a sampler reads all of them several times for one proposal."""
-    snapshot = optuna.create_study(
-        storage=optuna.storages.InMemoryStorage(),
-        sampler=optuna.samplers.RandomSampler(),
-        directions=study.directions,
-    )
-    snapshot.add_trials(study.get_trials(deepcopy=False))
-    return snapshot

@@ -14,18 +14,37 @@ from typing import Any
 
 from sweeper.metrics import METRICS
 from sweeper.spec import digest
-from sweeper.tracking.view import TAG_DOUBTS, TAG_ESTIMATED, TAG_FAILURE, TAG_LOSSY, TAG_STATE, RunView, cut
+from sweeper.tracking.view import (
+    FINISHED,
+    TAG_DOUBTS,
+    TAG_ESTIMATED,
+    TAG_FAILURE,
+    TAG_LOSSY,
+    TAG_STATE,
+    RunView,
+    cut,
+)
 
 VIEW_KEY = "specsweep"
 TAG_VIEW = f"mlflow.sharedViewState.{VIEW_KEY}"
 TAG_VERDICT = "specsweep.verdict"
 TAG_PAGE = "specsweep.page"
 MAX_PARAM_COLUMNS = 8
+MAX_AXES = 6
 _METRIC_COLUMNS = ("speedup", "accept_len", "ttft_ms", "tpot_ms", "start_s")
 _WORKLOAD_METRIC = ".output_throughput"
 _NOTES = (TAG_ESTIMATED, TAG_DOUBTS, TAG_LOSSY)
 _RUN_NAME = "attributes.`Run Name`"
 _SECTION = "specsweep"
+_CHART_SECTION = {
+    "uuid": _SECTION,
+    "name": "Sweep",
+    "display": True,
+    "isReordered": False,
+    "columns": 1,
+}
+"""Three charts beside each other, as MLflow has them by default, cannot be read next to the list. Their height
+stays the default one: in a higher card the parallel coordinates never appear (seen in 3.17.2)."""
 
 
 def view_fragment(experiment_id: str) -> str:
@@ -34,10 +53,19 @@ def view_fragment(experiment_id: str) -> str:
 
 
 def page_tags(
-    objective: str, facts: Mapping[str, str], verdict: str | None, views: Sequence[RunView]
+    objective: str,
+    facts: Mapping[str, str],
+    verdict: str | None,
+    views: Sequence[RunView],
+    baseline_run: str = "",
 ) -> dict[str, str]:
-    """The experiment's tags. `specsweep.page` comes last and holds their digest: written means all are."""
-    state = saved_state(objective, searched_params(views), further_columns(views))
+    """The experiment's tags. `specsweep.page` comes last and holds their digest: written means all are.
+
+    `baseline_run`: the id of the run that is pinned, so that it is loaded however many others are better; empty
+    when unknown.
+    """
+    state = saved_state(objective, searched_params(views), further_columns(views), charted_params(views))
+    state["runsPinned"] = [baseline_run] if baseline_run else []
     packed = base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
     shared = {"name": "specsweep: best first", "createdAt": 0, "updatedAt": 0, "state": f"deflate;{packed}"}
     tags = {
@@ -70,6 +98,19 @@ def searched_params(views: Sequence[RunView]) -> list[str]:
     return varied[:MAX_PARAM_COLUMNS]
 
 
+def charted_params(views: Sequence[RunView]) -> list[str]:
+    """The axes of the parallel coordinates: MLflow leaves out every run that lacks one of them.
+
+    So they are the parameters that all measured trials but the baseline have, and in which these differ.
+    """
+    measured = [view for view in views if view.status == FINISHED and not view.trial.is_baseline]
+    first = measured[0].params if measured else {}
+    common = [name for name in first if all(name in view.params for view in measured)]
+    counts = {name: len({view.params[name] for view in measured}) for name in common}
+    varied = sorted((name for name in common if counts[name] > 1), key=lambda name: (-counts[name], name))
+    return varied[:MAX_AXES]
+
+
 def further_columns(views: Sequence[RunView]) -> list[str]:
     """Columns that not every sweep needs: the throughput under further workloads, and notes on the numbers."""
     points = (point.name for view in views for point in view.points if point.name.endswith(_WORKLOAD_METRIC))
@@ -77,8 +118,13 @@ def further_columns(views: Sequence[RunView]) -> list[str]:
     return [*(f"metrics.`{name}`" for name in dict.fromkeys(points)), *(f"tags.`{name}`" for name in notes)]
 
 
-def saved_state(objective: str, params: Sequence[str], further: Sequence[str] = ()) -> dict[str, Any]:
-    """The state of MLflow's run list: the columns that matter, best first, and three charts."""
+def saved_state(
+    objective: str, params: Sequence[str], further: Sequence[str] = (), axes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The state of MLflow's run list: the columns that matter, best first, and three charts.
+
+    `params`, `further`: columns; `axes`: the parameters of the parallel coordinates.
+    """
     metrics = [objective, *(name for name in _METRIC_COLUMNS if name != objective)]
     columns = [
         *(f"metrics.`{name}`" for name in metrics),
@@ -106,8 +152,8 @@ def saved_state(objective: str, params: Sequence[str], further: Sequence[str] = 
         "groupBy": None,
         "groupsExpanded": {},
         "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
-        "compareRunSections": [{"uuid": _SECTION, "name": "Sweep", "display": True, "isReordered": False}],
-        "compareRunCharts": _charts(objective, params),
+        "compareRunSections": [_CHART_SECTION],
+        "compareRunCharts": _charts(objective, axes),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import sqlite3
 import sys
@@ -12,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from sweeper.errors import SpecsweepError
-from sweeper.spec import TrackingSpec
+from sweeper.spec import TrackingSpec, digest
 
 _SQLITE = "sqlite:///"
 _BELOW = frozenset({"mlflow", "requests", "urllib3", "sqlalchemy", "sqlite3"})
@@ -65,6 +66,12 @@ def place_of(spec: TrackingSpec) -> Place:
     database = _usable(Path(spec.uri.removeprefix(_SQLITE)).absolute())
     root = spec.artifact_location or str(database.parent / "mlartifacts")
     return Place(f"{_SQLITE}{database}", root if has_scheme else _usable(Path(root).absolute()).as_uri(), database)
+
+
+def view_name(spec: TrackingSpec) -> str:
+    """A word that is the same for all processes that see the same MLflow: a file is only this machine's."""
+    machine = platform.node() if spec.uri.startswith("sqlite:") else ""
+    return f"view {digest([spec.uri, machine])[:12]}"
 
 
 def _usable(path: Path) -> Path:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from sweeper.tracking.client import Calls, given
+from sweeper.tracking.client import Calls, OutOfTime, given
 from sweeper.tracking.experiment import is_ours, open_experiment
 from sweeper.tracking.page import TAG_PAGE
 from sweeper.tracking.place import is_missing_below, one_line
@@ -22,8 +22,33 @@ TAG_FILES = "specsweep.files"
 TAG_RETIRED = "specsweep.retired"
 
 DELETED = "deleted"
+PAGE = 500
+"""Runs that are searched at once."""
+
+PAGES_AT_ONCE = 4
+"""A search of thousands of runs takes long, and a launch is waiting. It is gone on with after the next one."""
+
 _ALL = 3  # ViewType.ALL: also what a user deleted
 _REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"})
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of one run: whether it is alive and whole, retired by us, and the digest of what it shows."""
+
+    run_id: str
+    is_active: bool
+    is_retired: bool
+    is_whole: bool
+    synced: str
+
+
+@dataclass
+class Loading:
+    """How far the search of all runs has come: the next page, and by trial what was found."""
+
+    token: str | None = None
+    found: dict[str, list[Found]] = field(default_factory=dict)
 
 
 @dataclass
@@ -31,7 +56,9 @@ class Memory:
     """What this process knows of MLflow's side.
 
     `shown`, `refused`: trial number to the digest of what its run shows, of what MLflow would not take.
-    `sent`: files that arrived (run, digest, name), so that a slow connection gets on instead of starting again.
+    `baseline_run`: the id of the baseline's run, empty when there is none yet.
+    `sent`: files that arrived (run, digest, name), so that a slow connection gets on instead of starting again;
+    `loading`: likewise for the search of all runs.
     """
 
     experiment_id: str = ""
@@ -41,10 +68,8 @@ class Memory:
     refused: dict[int, str] = field(default_factory=dict)
     num_written: int = 0
     sent: set[tuple[str, str, str]] = field(default_factory=set)
-
-    def stale(self, views: Sequence[RunView]) -> list[RunView]:
-        """The trials whose run is missing or differs; one that a user deleted is neither."""
-        return [view for view in views if self.shown.get(view.trial.number) not in (view.digest, DELETED)]
+    baseline_run: str = ""
+    loading: Loading = field(default_factory=Loading)
 
 
 class Source(Protocol):
@@ -77,21 +102,29 @@ class Writer:
     def load(self) -> None:
         """Find or make the experiment, and learn from one search what its runs show. Once per process.
 
-        Raises PlaceUnusable when a user deleted the experiment.
+        After PAGES_AT_ONCE it raises OutOfTime, and goes on when it is called again. Raises PlaceUnusable when a
+        user deleted the experiment.
         """
         if self.memory.is_loaded:
             return
         number, tags = open_experiment(self.calls, self.study.name, self.study.identity, self.artifact_root)
         self.memory.experiment_id = number
         self.memory.page = tags.get(TAG_PAGE, "")
-        runs: dict[str, list[Run]] = {}
-        for run in self._search():
-            runs.setdefault(run.data.tags.get(TAG_TRIAL, ""), []).append(run)
-        shown = {trial: self._shown(found) for trial, found in runs.items() if trial.isdecimal()}
+        loading = self.memory.loading
+        for num_read, (runs, token) in enumerate(self._pages("", loading.token), start=1):
+            for run in runs:
+                loading.found.setdefault(run.data.tags.get(TAG_TRIAL, ""), []).append(self._seen(run))
+            loading.token = token
+            if token and num_read >= PAGES_AT_ONCE:
+                raise OutOfTime
+        shown = {trial: _shown(found) for trial, found in loading.found.items() if trial.isdecimal()}
+        bases = (run.run_id for run in loading.found.get("0", ()) if run.is_active)
+        self.memory.baseline_run = next(bases, "")
         self.memory.shown = {int(trial): what for trial, what in shown.items() if what}
+        self.memory.loading = Loading()
         self.memory.is_loaded = True
 
-    def write(self, views: Sequence[RunView]) -> str:
+    def write(self, views: Iterable[RunView]) -> str:
         """Bring every stale run up to date; what MLflow refused first, in one line, or "".
 
         A refusal is remembered and does not hold up the other trials.
@@ -99,9 +132,12 @@ class Writer:
         from mlflow.exceptions import MlflowException
 
         refusal = ""
-        for view in self.memory.stale(views):
+        for view in views:
             number = view.trial.number
-            if self.memory.refused.get(number) == view.digest:
+            if (
+                self.memory.shown.get(number) in (view.digest, DELETED)
+                or self.memory.refused.get(number) == view.digest
+            ):
                 continue
             try:
                 self.memory.shown[number] = self._write_run(view)
@@ -120,17 +156,19 @@ class Writer:
                 self.calls.client().set_experiment_tag(self.memory.experiment_id, name, value)
             self.memory.page = tags[TAG_PAGE]
 
-    def _search(self, condition: str = "") -> list[Run]:
+    def _search(self, condition: str) -> list[Run]:
         """The study's runs that meet `condition`, also those that a user deleted."""
-        found: list[Run] = []
-        token: str | None = None
+        return [run for runs, _ in self._pages(condition) for run in runs]
+
+    def _pages(self, condition: str, token: str | None = None) -> Iterator[tuple[list[Run], str | None]]:
+        """The same page by page, from that of `token` on; with each the token of the next one, if there is one."""
         where, ours = [self.memory.experiment_id], f"tags.`{TAG_STUDY}` = '{self.study.name}'{condition}"
         while True:
-            page = self.calls.client().search_runs(where, ours, _ALL, max_results=1000, page_token=token)
-            found += (run for run in page if is_ours(run.data.tags, self.study.identity))
-            token = page.token
-            if not token:
-                return found
+            page = self.calls.client().search_runs(where, ours, _ALL, max_results=PAGE, page_token=token)
+            token = page.token or None
+            yield [run for run in page if is_ours(run.data.tags, self.study.identity)], token
+            if token is None:
+                return
 
     def _write_run(self, view: RunView) -> str:
         """What the run shows in the end: the view's digest, or that a user deleted it."""
@@ -142,6 +180,8 @@ class Writer:
         elif run.info.lifecycle_stage != "active":
             return DELETED
         run_id = given(run.info.run_id)
+        if view.trial.is_baseline:
+            self.memory.baseline_run = run_id
         for name in FAILURE_TAGS if TAG_FAILURE in run.data.tags else ():
             if name in run.data.tags and name not in view.tags:
                 self.calls.client().delete_tag(run_id, name)
@@ -196,18 +236,23 @@ class Writer:
                 self.calls.client().log_artifact(run_id, str(path))
                 self.memory.sent.add(mark)
 
-    def _shown(self, runs: Sequence[Run]) -> str:
-        """The digest that the only run of a trial shows, or that it was deleted; "" when that needs a look."""
-        alive = [run for run in runs if run.info.lifecycle_stage == "active"]
-        if not alive:
-            return DELETED if any(TAG_RETIRED not in run.data.tags for run in runs) else ""
-        tags = alive[0].data.tags
-        is_whole = len(alive) == 1 and TAG_RETIRED not in tags and not self._files_are_gone(alive[0])
-        return tags.get(TAG_SYNCED, "") if is_whole else ""
+    def _seen(self, run: Run) -> Found:
+        tags = run.data.tags
+        is_active = run.info.lifecycle_stage == "active"
+        is_whole = is_active and TAG_RETIRED not in tags and not self._files_are_gone(run)
+        return Found(given(run.info.run_id), is_active, TAG_RETIRED in tags, is_whole, tags.get(TAG_SYNCED, ""))
 
     def _files_are_gone(self, run: Run) -> bool:
         """Whether somebody deleted the folder of a run's files; every complete run has some."""
         return is_missing_below(self.artifact_root, run.info.artifact_uri)
+
+
+def _shown(runs: Sequence[Found]) -> str:
+    """The digest that the only run of a trial shows, or that it was deleted; "" when that needs a look."""
+    alive = [run for run in runs if run.is_active]
+    if not alive:
+        return DELETED if any(not run.is_retired for run in runs) else ""
+    return alive[0].synced if len(alive) == 1 and alive[0].is_whole else ""
 
 
 def _is_usable(run: Run, view: RunView) -> bool:

@@ -7,10 +7,11 @@ has not changed costs nothing. A run that a user deleted stays deleted.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,13 +23,23 @@ from sweeper.tracking.client import HTTP_TIMEOUT_S, Calls, OutOfTime, limit_http
 from sweeper.tracking.experiment import lookup
 from sweeper.tracking.page import page_tags, view_fragment
 from sweeper.tracking.place import Place, mask, one_line, place_of, require_database, ui_address, ui_argv, ui_env
-from sweeper.tracking.runs import Memory, Writer
-from sweeper.tracking.view import RunView, owner_tags, run_view
+from sweeper.tracking.runs import DELETED, Memory, Writer
+from sweeper.tracking.shelf import Shelf
+from sweeper.tracking.view import RunView, owner_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 RETRY_AFTER_S = 30.0
+
+REFRESH_S = 1.0
+"""After each launch runs whose trial has not changed are written for so long.
+
+In a study of thousands each launch of the baseline changes every speedup. These follow one by one, and all that
+time allows when the sweep has ended."""
+
+MAX_LOOKS = 200
+"""Of these runs so many are looked at after each launch: making a view takes a millisecond."""
 
 
 class StudyView(Protocol):
@@ -81,6 +92,7 @@ class Tracker:
         self._clock = clock
         self._client: MlflowClient | None = None
         self._memory = Memory()
+        self._shelf: Shelf | None = None
         self._retry_at_s = float("-inf")
         self._error = ""
 
@@ -93,43 +105,71 @@ class Tracker:
         """
         if not self._spec.uri:
             return SyncReport(is_off=True)
-        views = _finished(study)
+        shelf = self._shelved(study)
         if deadline_s is not None:
+            shelf.look_again(list(self._memory.refused))
             self._memory.refused.clear()
         elif self._clock.monotonic_s() < self._retry_at_s:
-            return SyncReport(num_behind=len(self._memory.stale(views)), error=self._error)
-        budget_s = self._spec.sync_s if deadline_s is None else deadline_s
+            return SyncReport(num_behind=self._behind(shelf), error=self._error)
         with warnings.catch_warnings(action="ignore"):  # MLflow's own affairs, and the live view would be torn
-            num_written = self._try(study, views, budget_s)
-        return SyncReport(num_written, len(self._memory.stale(views)), self._error)
+            num_written = self._try(study, shelf, deadline_s)
+        return SyncReport(num_written, self._behind(shelf), self._error)
 
     def view_url(self, base: str) -> str:
         """The address of the study's run list on the MLflow page `base`; the page itself before the first sync."""
         known = self._memory.experiment_id
         return f"{base.rstrip('/')}/{view_fragment(known) if known else ''}"
 
-    def _try(self, study: StudyView, views: Sequence[RunView], budget_s: float) -> int:
+    def _try(self, study: StudyView, shelf: Shelf, deadline_s: float | None) -> int:
         """How many runs were written. Sets the error and, after one, the moment of the next try."""
         errors = load_mlflow()
         memory = self._memory
         num_before = memory.num_written
         self._error = ""
+        began_s = self._clock.monotonic_s()
         try:
             place = place_of(self._spec)
             self._client = self._client or open_client(place)
-            calls = Calls(self._client, self._clock, self._clock.monotonic_s() + budget_s)
-            writer = Writer(calls, memory, study, place.artifact_root)
+            end_s = began_s + (self._spec.sync_s if deadline_s is None else deadline_s)
+            writer = Writer(Calls(self._client, self._clock, end_s), memory, study, place.artifact_root)
             writer.load()
-            self._error = writer.write(views)
-            writer.write_page(page_tags(study.objective, study.facts, study.verdict_text(), views))
+            self._error = writer.write(shelf.changed())
+            others = shelf.unsure(memory.shown)
+            self._error = self._error or writer.write(
+                others if deadline_s is not None else self._for_a_while(others)
+            )
+            known = (study.objective, study.facts, study.verdict_text())
+            writer.write_page(page_tags(*known, shelf.telling, memory.baseline_run))
         except OutOfTime:
             pass
         except errors as error:
             # What we knew may be wrong now (another database, a deleted experiment): look again next time.
             self._memory = Memory(experiment_id=memory.experiment_id, refused=memory.refused, sent=memory.sent)
+            shelf.look_again()
             self._retry_at_s = self._clock.monotonic_s() + RETRY_AFTER_S
             self._error = f"{mask(self._spec.uri)}: {one_line(error)}"
         return memory.num_written - num_before
+
+    def _for_a_while(self, views: Iterator[RunView]) -> Iterator[RunView]:
+        """The views, until MAX_LOOKS were looked at or writing runs has taken REFRESH_S."""
+        num_written, end_s = self._memory.num_written, float("inf")
+        for view in itertools.islice(views, MAX_LOOKS):
+            yield view
+            if self._memory.num_written != num_written:
+                now_s = self._clock.monotonic_s()
+                num_written, end_s = self._memory.num_written, min(end_s, now_s + REFRESH_S)
+                if now_s >= end_s:
+                    return
+
+    def _shelved(self, study: StudyView) -> Shelf:
+        """The study's finished trials, as far as they are known."""
+        if self._shelf is None:
+            self._shelf = Shelf(owner_tags(study.name, study.identity), study.objective)
+        self._shelf.put([trial for trial in study.trials() if trial.state is not TrialState.RUNNING])
+        return self._shelf
+
+    def _behind(self, shelf: Shelf) -> int:
+        return shelf.behind(self._memory.shown, self._memory.refused, DELETED)
 
 
 def become_ui(spec: TrackingSpec, study: str, host: str, port: int, identity: str = "") -> None:
@@ -150,14 +190,6 @@ def become_ui(spec: TrackingSpec, study: str, host: str, port: int, identity: st
     sys.stdout.flush()
     if argv:
         os.execve(argv[0], argv, {**os.environ, **ui_env(spec)})
-
-
-def _finished(study: StudyView) -> list[RunView]:
-    trials = study.trials()
-    baseline = next((trial for trial in trials if trial.is_baseline), None)
-    finished = [trial for trial in trials if trial.state is not TrialState.RUNNING]
-    owner = owner_tags(study.name, study.identity)
-    return [run_view(owner, trial, baseline, study.objective) for trial in finished]
 
 
 def _experiment_id(place: Place, study: str, identity: str) -> str:

@@ -11,9 +11,10 @@ from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
 from sweeper.secrets import Secrets, secrets_of
 from sweeper.spec import ServerConfig, digest
 from sweeper.tracking.files import TABLE_TAG, ArtifactReader, has_table, run_files
+from sweeper.tracking.notes import color, note
 from sweeper.tracking.points import Point, foreign_metrics, milliseconds, run_points
 
-LAYOUT = 2
+LAYOUT = 3
 """Part of every digest: raise it when this file changes what a run holds, and old runs are brought up to date."""
 
 TAG_STUDY = "specsweep.study"
@@ -29,6 +30,8 @@ TAG_DOUBTS = "specsweep.doubts"
 TAG_LOSSY = "specsweep.lossy"
 TAG_CHOSEN = "specsweep.chosen_because"
 TAG_NOTE = "mlflow.note.content"
+TAG_COLOR = "mlflow.runColor"
+FINISHED = "FINISHED"
 FAILURE_TAGS = (TAG_FAILURE, TAG_WHY, TAG_NOTE)
 
 MAX_VALUE_LENGTH = 500
@@ -79,8 +82,12 @@ def run_view(
     """The run of one finished trial; its speedup is that of `objective` over `baseline`. `owner`: `owner_tags`."""
     launches = trial.launches
     secrets = secrets_of([trial])
-    tags = run_tags(owner, trial)
-    params = run_params(trial.canonical, secrets)
+    tags = {
+        **run_tags(owner, trial),
+        TAG_COLOR: color(trial, baseline, objective),
+        **({} if trial.failure else {TAG_NOTE: cut(secrets.hide(note(trial, baseline, objective)), 5000)}),
+    }
+    params = run_params(_as_asked(trial), secrets)
     points = run_points(trial, baseline, objective)
     start, end = (launches[0].started_at, launches[-1].ended_at) if launches else (None, None)
     files_digest = digest([LAYOUT, trial.model_dump(mode="json")])[:16]
@@ -90,7 +97,7 @@ def run_view(
         name=run_name(trial, baseline),
         start_ms=milliseconds(start) if start else None,
         end_ms=milliseconds(end) if end else None,
-        status="FINISHED" if trial.state is TrialState.COMPLETE else "FAILED",
+        status=FINISHED if trial.state is TrialState.COMPLETE else "FAILED",
         tags=tags,
         params=params,
         points=points,
@@ -149,6 +156,12 @@ def _joined(texts: Iterable[str]) -> str:
 
 def _code_block(text: str) -> str:
     return "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def _as_asked(trial: TrialRecord) -> ServerConfig:
+    """The canonical configuration, with the flags that were asked to be off: a chart needs a value in each run."""
+    off = {name: False for name, value in trial.requested.flags.items() if value is False}
+    return ServerConfig(flags={**off, **trial.canonical.flags}, env=trial.canonical.env)
 
 
 def run_params(config: ServerConfig, hidden: Secrets) -> dict[str, str]:

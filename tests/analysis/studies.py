@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import re
 
+from analysis.blocks import Section
+from analysis.page.markdown import section_lines
 from analysis.report import markdown
 from sweeper.deciding.verdict import decide
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
@@ -21,6 +23,11 @@ def finish(store: StudyStore) -> StudyStore:
 
 def report_of(store: StudyStore, trials: list[TrialRecord]) -> str:
     return markdown(finish(fill(store, trials)), simplicity)
+
+
+def text_of(found: Section | None) -> str:
+    """A section as Markdown; empty for none."""
+    return "\n".join(section_lines(found)) if found else ""
 
 
 def section(report: str, name: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from analysis.all_reduce import MAX_ROWS, all_reduce
 from analysis.reading import read
+from analysis.sections.all_reduce import MAX_ROWS, all_reduce
 from sweeper.probing.findings import Findings, Timing
 from sweeper.storage import StudyStore
 from tests.analysis import builders as b
+from tests.analysis.studies import text_of
 
 
 def timing(name: str, us: float | None, *, default: bool = False) -> Timing:
@@ -26,11 +27,11 @@ def section(store: StudyStore, *timings: Timing, given_up: str = "") -> str:
         given_up=given_up,
     ).keep(store)
     trials = [b.trial(0, b.plain_config(), [b.measured(b.new_night(), 40)])]
-    return "\n".join(all_reduce(read(b.fill(store, trials), b.simplicity)))
+    return text_of(all_reduce(read(b.fill(store, trials), b.simplicity)))
 
 
 def test_nothing_is_said_where_nothing_was_timed(store: StudyStore) -> None:
-    assert all_reduce(read(store, b.simplicity)) == []
+    assert all_reduce(read(store, b.simplicity)) is None
 
 
 def test_the_cost_the_times_and_what_hung_are_told(store: StudyStore) -> None:

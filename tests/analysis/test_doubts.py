@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.doubts import advice_on, doubts
 from analysis.reading import read
+from analysis.sections.doubts import advice_on, doubts
 from sweeper.measuring.doubts import passes_doubt, server_doubt
 from sweeper.records import LaunchRecord, WorkloadResult
 from tests.analysis import builders as b
+from tests.analysis.studies import text_of
 
 
 def lines_of(folder: Path, *launches: LaunchRecord) -> str:
@@ -16,7 +17,7 @@ def lines_of(folder: Path, *launches: LaunchRecord) -> str:
         b.trial(number, b.ngram(3, number) if number else b.plain_config(), [launch])
         for number, launch in enumerate(launches)
     ]
-    return "\n".join(doubts(read(b.fill(b.in_memory(folder), trials), b.simplicity)))
+    return text_of(doubts(read(b.fill(b.in_memory(folder), trials), b.simplicity)))
 
 
 def doubtful(night: b.Night, *texts: str, busy: tuple[str, ...] = ()) -> LaunchRecord:

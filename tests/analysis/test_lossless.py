@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from analysis.lossless import lossless
 from analysis.reading import read
+from analysis.sections.lossless import lossless
 from sweeper.outputs import marks
 from sweeper.records import LaunchRecord
 from tests.analysis import builders as b
+from tests.analysis.studies import text_of as shown
 
 TEXTS = {f"p{number}#0": f"The answer to question {number} is as follows. " * 9 for number in range(12)}
 FLIPPED = {**TEXTS, "p3#0": TEXTS["p3#0"][:200] + "Otherwise, " + TEXTS["p3#0"][200:]}
@@ -27,7 +28,7 @@ def text_of(folder: Path, *launches: list[LaunchRecord], **facts: str) -> str:
         for number, made in enumerate(launches)
     ]
     known = {**b.FINGERPRINT, **{name.replace("__", "."): value for name, value in facts.items()}}
-    return "\n".join(lossless(read(b.fill(b.in_memory(folder), trials, known), b.simplicity)))
+    return shown(lossless(read(b.fill(b.in_memory(folder), trials, known), b.simplicity)))
 
 
 def test_equal_texts_are_one_sentence(tmp_path: Path) -> None:

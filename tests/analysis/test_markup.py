@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from analysis.blocks import Section, Table
 from analysis.markup import (
     MISSING,
     Markdown,
@@ -20,9 +21,9 @@ from analysis.markup import (
     listed,
     number,
     shell_words,
-    table,
     trials,
 )
+from analysis.page.markdown import section_lines
 from sweeper.text import plain
 
 READER = MarkdownIt("gfm-like", {"linkify": False})
@@ -43,6 +44,10 @@ HOSTILE = [
 ]
 
 
+def _page(table: Table) -> str:
+    return "\n".join(section_lines(Section("Title", [table])))
+
+
 def _tokens(text: str) -> list[Token]:
     return [t for token in READER.parse(text) for t in (token, *(token.children or []))]
 
@@ -55,7 +60,7 @@ def _cells(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_cell_shows_hostile_text_as_it_is(text: str) -> None:
-    page = "\n".join(table({"a": "l", "b": "r"}, [[inline(text), Markdown("next")]]))
+    page = _page(Table(Markdown("c"), {"a": "l", "b": "r"}, [[inline(text), Markdown("next")]]))
     assert _cells(page) == [" ".join(text.split()), "next"]
     assert {t.type for t in _tokens(page)}.isdisjoint(
         {"html_inline", "html_block", "link_open", "image", "em_open"}
@@ -65,7 +70,7 @@ def test_a_cell_shows_hostile_text_as_it_is(text: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200))
 def test_no_text_can_leave_its_cell(text: str) -> None:
-    page = "\n".join(table({"a": "l", "b": "l"}, [[inline(text), Markdown("next")]]))
+    page = _page(Table(Markdown("c"), {"a": "l", "b": "l"}, [[inline(text), Markdown("next")]]))
     assert _cells(page) in ([plain(text), "next"], [MISSING, "next"])
 
 

@@ -102,9 +102,9 @@ def test_a_damaged_fact_does_not_stop_the_report(store: StudyStore) -> None:
 
 def test_write_replaces_the_file_and_leaves_nothing_else(store: StudyStore, tmp_path: Path) -> None:
     target = tmp_path / "new" / "report.md"
-    assert write(store, simplicity, target) == target
+    assert write(markdown(store, simplicity), target) == target
     fill(store, won_night())
-    write(store, simplicity, target)
+    write(markdown(store, simplicity), target)
     assert target.read_text(encoding="utf-8") == markdown(store, simplicity)
     assert list(target.parent.iterdir()) == [target]
 
@@ -113,5 +113,5 @@ def test_a_failed_write_leaves_nothing_behind(store: StudyStore, tmp_path: Path)
     target = tmp_path / "folder"
     (target / "in the way").mkdir(parents=True)
     with pytest.raises(OSError):
-        write(store, simplicity, target)
+        write(markdown(store, simplicity), target)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

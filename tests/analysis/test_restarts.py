@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis.reading import Reading, read
-from analysis.restarts import accept_definitions, proofs, rewrites
+from analysis.sections.ranking import ranked
+from analysis.sections.restarts import proofs, rewrites
 from sweeper.records import LaunchRecord, PhaseTime, Proof
 from sweeper.spec import ServerConfig
 from tests.analysis import builders as b
+from tests.analysis.studies import text_of
 
 WHOLE = Proof(
     gpu_mib_before=(4, 4),
@@ -46,12 +48,12 @@ def reading_of(
 def test_every_proof_is_counted_and_the_phases_of_the_start_are_shown(tmp_path: Path) -> None:
     night = b.new_night()
     reading = reading_of(tmp_path, (proved(night, 40, WHOLE), proved(night, 50, WHOLE)))
-    text = "\n".join(proofs(reading))
+    text = text_of(proofs(reading))
     assert "2 of 2 measured launches with every proof" in text
     assert "at most 4 MiB in use on any of 2 GPUs before a launch, at most 9 MiB after one" in text
     assert "| loading weights | 30.0 s | 30.0 s | 2 |" in text
     assert "missing" not in text
-    assert accept_definitions(reading) == ["accept_len: counted so."]
+    assert "accept_len: counted so." in text_of(ranked(reading))
 
 
 def test_what_is_missing_in_a_proof_is_said_of_its_launch(tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ def test_what_is_missing_in_a_proof_is_said_of_its_launch(tmp_path: Path) -> Non
     ghost = WHOLE.model_copy(update={"not_clean_after": "GPU 3 holds 70000 MiB", "stop_signals": ("TERM", "KILL")})
     unseen = WHOLE.model_copy(update={"port_free_after": None})
     reading = reading_of(tmp_path, (proved(night, 40, WHOLE), proved(night, 50, ghost), proved(night, 51, unseen)))
-    text = "\n".join(proofs(reading))
+    text = text_of(proofs(reading))
     assert "1 of 3 measured launches with every proof" in text
     assert "- trial 1, launch 0: afterwards: GPU 3 holds 70000 MiB" in text
     assert "- trial 2, launch 0: the stop was not seen" in text
@@ -69,14 +71,14 @@ def test_what_is_missing_in_a_proof_is_said_of_its_launch(tmp_path: Path) -> Non
 def test_old_records_without_proofs_have_no_such_part(tmp_path: Path) -> None:
     night = b.new_night()
     reading = reading_of(tmp_path, (b.measured(night, 40), b.measured(night, 50)))
-    assert proofs(reading) == []
-    assert rewrites(reading) == []
+    assert proofs(reading) is None
+    assert rewrites(reading) is None
 
 
 def test_what_the_engine_makes_of_a_request_is_shown_once_with_its_trials(tmp_path: Path) -> None:
     night = b.new_night()
     asked = b.ngram(3, 16)
     launches = tuple(b.measured(night, value) for value in (40, 50, 51))
-    text = "\n".join(rewrites(reading_of(tmp_path, launches, requested={1: asked, 2: asked})))
+    text = text_of(rewrites(reading_of(tmp_path, launches, requested={1: asked, 2: asked})))
     assert "- size_m: 16 becomes 5 (trial 1)" in text
     assert "- size_m: 16 becomes 6 (trial 2)" in text

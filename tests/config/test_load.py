@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -38,8 +39,13 @@ def parameters(*overrides: str) -> dict[str, Parameter]:
 def test_each_preset_resolves_to_its_snapshot(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     spec = load([f"preset={preset}", *GIVEN.get(preset, ())]).spec
-    text = json.dumps(spec.model_dump(mode="json"), indent=2).replace(json.dumps(sys.executable), '"PYTHON"')
-    assert text + "\n" == (SNAPSHOTS / f"{preset}.json").read_text(encoding="utf-8")
+    text = (
+        json.dumps(spec.model_dump(mode="json"), indent=2).replace(json.dumps(sys.executable), '"PYTHON"') + "\n"
+    )
+    snapshot = SNAPSHOTS / f"{preset}.json"
+    if os.environ.get("SPECSWEEP_SNAPSHOTS") == "write":
+        snapshot.write_text(text, encoding="utf-8")
+    assert text == snapshot.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("preset", GIVEN)

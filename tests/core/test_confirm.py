@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from sweeper.deciding.confirm import FUTILE, confirmations, is_futile
-from sweeper.deciding.fresh import compare, repeated
+from sweeper.deciding.fresh import Before, before_confirming, compare
 from sweeper.errors import FailureKind
-from sweeper.records import LaunchRecord, Purpose, TrialRecord
-from sweeper.stats import Ratio
+from sweeper.ratios import NORMAL, Ratio
+from sweeper.records import Purpose, TrialRecord
 from tests.fakes import EPOCH, launch, trial
 
 OBJECTIVE = "output_throughput"
@@ -28,7 +28,7 @@ def confirmed(trials: list[TrialRecord], rounds: int, **levels: float) -> list[T
     """The trials after so many rounds as the sweep chooses them, each at its level (`t0`), with 1 % noise."""
     rng, trials, hour = random.Random(4), list(trials), 2.0
     for _ in range(rounds * len(trials)):
-        pending = confirmations(trials[0], trials[1:], rounds, OBJECTIVE)
+        pending = confirmations(trials[0], trials[1:], rounds, OBJECTIVE, Before())
         if not pending:
             break
         number, hour = pending[0], hour + 0.1
@@ -48,7 +48,7 @@ def counts(trials: list[TrialRecord]) -> list[int]:
 
 
 def pending(trials: list[TrialRecord]) -> list[int]:
-    return confirmations(trials[0], trials[1:], ROUNDS, OBJECTIVE)
+    return confirmations(trials[0], trials[1:], ROUNDS, OBJECTIVE, Before())
 
 
 def test_a_clear_winner_takes_two_rounds() -> None:
@@ -70,10 +70,12 @@ def test_one_that_cannot_win_any_more_is_dropped_and_the_other_goes_on() -> None
 @pytest.mark.parametrize("share", [0.4, 0.6, 0.8])
 def test_futile_is_whose_chance_to_be_confirmed_is_small(share: float) -> None:
     """The estimate moves on like a random walk: from t now, by what the launches to come leave open."""
-    for tenths in range(-40, 40):
-        t = tenths / 10
-        beyond = (stats.norm.isf(0.05) - t / math.sqrt(share)) / math.sqrt(1 / share - 1)
-        assert is_futile(Ratio(1.0, t=t), share) == (stats.norm.sf(beyond) < FUTILE), t
+    for enough in (stats.norm.isf(0.05), 0.7, 2.5):
+        for tenths in range(-40, 40):
+            t = tenths / 10
+            beyond = (enough - t / math.sqrt(share)) / math.sqrt(1 / share - 1)
+            assert is_futile(Ratio(1.0, t=t, enough=enough), share) == (stats.norm.sf(beyond) < FUTILE), t
+    assert Ratio(1.0).enough == pytest.approx(NORMAL.inv_cdf(0.95))
 
 
 def test_a_close_one_has_all_its_launches() -> None:
@@ -96,108 +98,10 @@ def test_a_finalist_that_crashed_once_is_launched_on_though_another_has_won_by_t
     assert 2 in pending([base, winner, shaky])
 
 
-def test_where_a_finalist_varies_far_more_than_the_baseline_only_fresh_launches_count() -> None:
-    base, rival = steady(0.0)
-    for at, value in enumerate((40.0, 60.0, 52.0)):
-        wild = rival.launches[1 + at].model_copy(update={"metrics": {OBJECTIVE: value}})
-        rival = rival.model_copy(update={"launches": (*rival.launches[: 1 + at], wild, *rival.launches[2 + at :])})
-    found = compare(base, [rival], OBJECTIVE)
-    assert found is not None
-    assert found.num_earlier == 0
-
-
 def test_a_larger_number_of_rounds_goes_on() -> None:
     trials = confirmed(night(50, 51), 2, t0=50, t1=50.6)
-    assert confirmations(trials[0], trials[1:], 2, OBJECTIVE) == []
-    assert confirmations(trials[0], trials[1:], 3, OBJECTIVE) == [0, 1]
-
-
-def steady(drift_per_hour: float, *, jump: float = 1.0) -> list[TrialRecord]:
-    """Six launches of the baseline in the search, then three rounds; the finalist is 5 % faster."""
-    rng = random.Random(2)
-    base, rival = trial(0), trial(1, m=1)
-
-    def speed(hour: float) -> float:
-        return 50 * (1 + drift_per_hour * hour) * (1 + rng.gauss(0, 0.002))
-
-    for hour in range(6):
-        purpose = Purpose.CONTROL if hour else Purpose.BASELINE
-        base = with_launch(base, speed(hour), hour, purpose)
-    rival = with_launch(rival, speed(5.5), 5.5, Purpose.SEARCH)
-    for when in (6.0, 6.2, 6.4):
-        base = with_launch(base, speed(when) * jump, when)
-        rival = with_launch(rival, 1.05 * speed(when + 0.1) * jump, when + 0.1)
-    return [base, rival]
-
-
-DAY = datetime.timedelta(hours=24)
-
-
-def in_order(record: TrialRecord) -> tuple[LaunchRecord, ...]:
-    return tuple(sorted(record.launches, key=lambda made: made.started_at))
-
-
-def contest(trials: list[TrialRecord]) -> tuple[TrialRecord, list[TrialRecord]]:
-    return trials[0], trials[1:]
-
-
-def test_earlier_launches_of_the_baseline_count_with_a_steady_drift_taken_out() -> None:
-    for drift in (0.0, -0.02, 0.02):
-        base, rival = steady(drift)
-        found = compare(base, [rival], OBJECTIVE)
-        assert found is not None
-        assert found.num_earlier == 6
-        assert found.ratios[1].value == pytest.approx(1.05, rel=0.005)
-
-
-def test_they_do_not_count_when_the_host_has_changed_its_speed_at_once() -> None:
-    base, rival = steady(0.0, jump=0.9)
-    found = compare(base, [rival], OBJECTIVE)
-    assert found is not None
-    assert found.num_earlier == 0
-    assert found.ratios[1].value == pytest.approx(1.05, rel=0.005)
-    assert found.baseline_value == pytest.approx(45, rel=0.005)
-
-
-def test_only_the_last_six_of_them_count() -> None:
-    base, rival = steady(0.0)
-    long_ago = with_launch(base, 70.0, -3.0, Purpose.CONTROL)
-    found = compare(long_ago.model_copy(update={"launches": in_order(long_ago)}), [rival], OBJECTIVE)
-    assert found is not None
-    assert found.num_earlier == 6
-    assert found.baseline_value == pytest.approx(50, rel=0.005)
-
-
-def test_two_of_them_are_too_few() -> None:
-    base, rival = steady(0.0)
-    few = base.model_copy(update={"launches": base.launches[4:]})
-    found = compare(few, [rival], OBJECTIVE)
-    assert found is not None
-    assert found.num_earlier == 0
-
-
-def test_those_of_the_day_before_do_not_count() -> None:
-    base, rival = steady(0.0)
-    old = tuple(
-        x if x.purpose is Purpose.CONFIRM else x.model_copy(update={"started_at": x.started_at - DAY})
-        for x in base.launches
-    )
-    found = compare(base.model_copy(update={"launches": old}), [rival], OBJECTIVE)
-    assert found is not None
-    assert found.num_earlier == 0
-
-
-def test_where_they_do_not_fit_a_gain_must_be_surer() -> None:
-    """A jump of the host: the fresh launches alone decide, at half the error, as if nothing had been before."""
-    jumped = compare(*contest(steady(0.0, jump=0.9)), OBJECTIVE)
-    base, rival = steady(0.0, jump=0.9)
-    alone = compare(base.model_copy(update={"launches": base.launches[6:]}), [rival], OBJECTIVE)
-    assert jumped is not None
-    assert alone is not None
-    assert jumped.ratios[1].value == alone.ratios[1].value
-    assert jumped.ratios[1].low is not None
-    assert alone.ratios[1].low is not None
-    assert jumped.ratios[1].low < alone.ratios[1].low
+    assert confirmations(trials[0], trials[1:], 2, OBJECTIVE, Before()) == []
+    assert confirmations(trials[0], trials[1:], 3, OBJECTIVE, Before()) == [0, 1]
 
 
 def test_the_finalist_that_led_is_judged_less_strictly_than_the_other() -> None:
@@ -214,13 +118,114 @@ def test_the_finalist_that_led_is_judged_less_strictly_than_the_other() -> None:
     assert single.ratios[1].low == pytest.approx(single.ratios[2].low)
 
 
-def test_what_starts_differ_by_is_learnt_from_all_that_were_launched_again() -> None:
-    trials = [trial(0, [50], confirm=[50.0, 50.5]), trial(1, [52, 52.4], m=1), trial(2, [51], m=2)]
-    assert repeated(trials, OBJECTIVE) == ((52, 52.4),)
-    rival = trial(1, [52, 52.4], confirm=[51.5, 52.0], m=1)
-    unsure, sure = (
-        compare(trials[0], [rival], OBJECTIVE, others) for others in ((), ((52, 52.4), (40, 40.3), (60, 60.5)))
+def test_a_single_fresh_launch_says_nothing() -> None:
+    base, rival = trial(0, [50], confirm=[50]), trial(1, [60], confirm=[60], m=1)
+    assert compare(base, [rival], OBJECTIVE) is None
+
+
+def chosen(
+    *, jump: float = 1.0, drift_per_hour: float = 0.0, gain: float = 1.05, age_h: float = 0.0
+) -> tuple[TrialRecord, TrialRecord]:
+    """Six launches of the baseline and three of a finalist in the search, then three rounds."""
+    rng = random.Random(2)
+    base, rival = trial(0), trial(1, m=1)
+
+    def speed(hour: float) -> float:
+        return 50 * (1 + drift_per_hour * hour) * (1 + rng.gauss(0, 0.01))
+
+    for hour in map(float, range(6)):
+        purpose = Purpose.CONTROL if hour else Purpose.BASELINE
+        base = with_launch(base, speed(hour), hour - age_h, purpose)
+    for hour, purpose in ((0.5, Purpose.SEARCH), (4.5, Purpose.RECHECK), (5.5, Purpose.RECHECK)):
+        rival = with_launch(rival, gain * speed(hour), hour - age_h, purpose)
+    for when in (6.0, 6.2, 6.4):
+        base = with_launch(base, speed(when) * jump, when)
+        rival = with_launch(rival, 1.05 * speed(when + 0.1) * jump, when + 0.1)
+    return base, rival
+
+
+def seen(base: TrialRecord, rival: TrialRecord, before: Before | None = None) -> tuple[Ratio, int]:
+    """The finalist's ratio, and how many of its choosing launches counted."""
+    found = compare(base, [rival], OBJECTIVE, before or before_confirming([base, rival], OBJECTIVE))
+    assert found is not None
+    return found.ratios[1], found.num_choosing[1]
+
+
+def test_the_launches_that_a_finalist_was_chosen_by_count_a_little() -> None:
+    fast, count = seen(*chosen(gain=1.05))
+    slow, _ = seen(*chosen(gain=0.98))
+    assert count == 3
+    assert fast.value == pytest.approx(slow.value)
+    assert (fast.low or 0) > (slow.low or 0)
+
+
+def test_they_count_less_the_more_configurations_were_tried() -> None:
+    base, rival = chosen()
+    few, many = (seen(base, rival, Before(num_tried=count))[0] for count in (2, 40))
+    assert (few.low or 0) > (many.low or 0)
+
+
+def test_a_drift_of_the_host_is_taken_out_of_them() -> None:
+    """The host becomes slower; the finalist was launched late, and is as fast as the baseline was at that time."""
+    steady, _ = seen(*chosen(gain=1.02))
+    for drift in (-0.02, 0.02):
+        drifting, count = seen(*chosen(drift_per_hour=drift, gain=1.02))
+        assert count == 3
+        assert drifting.enough == pytest.approx(steady.enough, abs=0.1)
+
+
+def test_a_jump_of_the_host_before_the_confirmation_changes_nothing() -> None:
+    before, after = seen(*chosen())[0], seen(*chosen(jump=0.9))[0]
+    assert before.value == pytest.approx(after.value)
+    assert before.low == pytest.approx(after.low, rel=0.002)
+    assert before.enough == pytest.approx(after.enough, abs=0.05)
+
+
+def test_they_do_not_count_from_the_day_before() -> None:
+    assert seen(*chosen(age_h=25.0))[1] == 0
+    assert seen(*chosen(age_h=17.0))[1] == 3
+
+
+def test_they_do_not_count_from_another_version_of_the_server() -> None:
+    def aged(record: TrialRecord) -> TrialRecord:
+        old = {"provenance": {"engine": "old"}}
+        launches = (x if x.purpose is Purpose.CONFIRM else x.model_copy(update=old) for x in record.launches)
+        return record.model_copy(update={"launches": tuple(launches)})
+
+    base, rival = chosen()
+    assert seen(aged(base), aged(rival))[1] == 0
+    assert seen(base, aged(rival))[1] == 0
+
+
+def test_they_do_not_count_beside_fewer_than_three_of_the_baseline() -> None:
+    base, rival = chosen()
+    few = base.model_copy(update={"launches": base.launches[4:]})
+    ratio, count = seen(few, rival)
+    assert count == 0
+    assert ratio.enough == pytest.approx(NORMAL.inv_cdf(0.95))
+
+
+def test_where_a_finalist_varies_far_more_than_the_baseline_only_fresh_launches_count() -> None:
+    base, rival = chosen()
+    wild = tuple(
+        made.model_copy(update={"metrics": {OBJECTIVE: value}}) if value else made
+        for made, value in zip(rival.launches, (0, 0, 0, 20.0, 90.0, 45.0), strict=True)
     )
+    calm = tuple(
+        made.model_copy(update={"metrics": {OBJECTIVE: 50.0 + at / 100}}) for at, made in enumerate(base.launches)
+    )
+    base = base.model_copy(update={"launches": calm})
+    assert seen(base, rival.model_copy(update={"launches": wild}))[1] == 0
+
+
+def test_what_starts_differ_by_is_learnt_from_all_that_were_launched_again() -> None:
+    trials = [trial(0, [50], confirm=[50.0, 50.5]), trial(1, [52, 52.4], m=1), trial(2, [51], m=2), trial(3, m=3)]
+    known = before_confirming(trials, OBJECTIVE)
+    assert known.repeated == {1: (52, 52.4)}
+    assert known.num_tried == 2
+    rival = trial(1, [52, 52.4], confirm=[51.5, 52.0], m=1)
+    more = Before({1: (52, 52.4), 2: (40, 40.3), 3: (60, 60.5)})
+    unsure, sure = (compare(trials[0], [rival], OBJECTIVE, known) for known in (Before(), more))
     assert unsure is not None
     assert sure is not None
     assert (sure.ratios[1].low or 0) > (unsure.ratios[1].low or 0)
@@ -232,21 +237,5 @@ def test_a_drift_is_no_spread() -> None:
     for hour, value in ((2, 47.5), (4, 45.0), (6, 42.5), (8, 40.0)):
         base = with_launch(base, value, hour, Purpose.CONTROL)
     rival = with_launch(trial(1, [60.0], m=1), 48.0, 8, Purpose.RECHECK)
-    early, late = repeated([base, rival], OBJECTIVE)[0]
+    early, late = before_confirming([base, rival], OBJECTIVE).repeated[1]
     assert late == pytest.approx(early, rel=0.01)
-
-
-def test_they_do_not_count_from_another_version_of_the_server() -> None:
-    base, rival = steady(0.0)
-    old = tuple(
-        x if x.purpose is Purpose.CONFIRM else x.model_copy(update={"provenance": {"engine": "old"}})
-        for x in base.launches
-    )
-    found = compare(base.model_copy(update={"launches": old}), [rival], OBJECTIVE)
-    assert found is not None
-    assert found.num_earlier == 0
-
-
-def test_a_single_fresh_launch_says_nothing() -> None:
-    base, rival = trial(0, [50], confirm=[50]), trial(1, [60], confirm=[60], m=1)
-    assert compare(base, [rival], OBJECTIVE) is None

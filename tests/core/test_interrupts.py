@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sweeper.errors import ExitCode, SweepInterrupted
+from sweeper.errors import ExitCode, NightOver, SweepInterrupted
 from sweeper.interrupts import FIRST_PRESS, SECOND_PRESS, Interrupts
 
 
@@ -101,3 +101,52 @@ def test_an_error_inside_a_shield_is_not_replaced_by_the_interruption() -> None:
     with interrupts.installed(), pytest.raises(ValueError, match="lost"), interrupts.shielded():
         send(signal.SIGTERM)
         raise ValueError("the stop failed, and is not to be lost")
+
+
+def wait_for_the_alarm() -> None:
+    for _ in range(500):
+        threading.Event().wait(0.01)
+    pytest.fail("no alarm within 5 s")
+
+
+def test_the_end_of_the_night_abandons_the_launch_and_the_sweep_goes_on() -> None:
+    interrupts = Interrupts(Said())
+    with interrupts.installed():
+        with pytest.raises(NightOver), interrupts.night_ends_in(0.01):
+            wait_for_the_alarm()
+        with pytest.raises(SweepInterrupted) as seen:  # a person is still heard
+            send(signal.SIGTERM)
+    assert seen.value.exit_code is ExitCode.TERMINATED
+
+
+def test_a_night_that_is_over_ends_at_once_but_not_under_a_shield() -> None:
+    interrupts = Interrupts(Said())
+    stopped = []
+    with interrupts.installed(), pytest.raises(NightOver), interrupts.night_ends_in(-3), interrupts.shielded():
+        while interrupts._pending is None:
+            threading.Event().wait(0.01)
+        stopped.append("the server")
+    assert stopped == ["the server"]
+
+
+def test_sigterm_at_the_end_of_the_night_wins() -> None:
+    interrupts = Interrupts(Said())
+    with (
+        interrupts.installed(),
+        pytest.raises(SweepInterrupted) as seen,
+        interrupts.night_ends_in(0.01),
+        interrupts.shielded(),
+    ):
+        while interrupts._pending is None:
+            threading.Event().wait(0.01)
+        send(signal.SIGTERM)
+    assert seen.value.exit_code is ExitCode.TERMINATED
+
+
+def test_without_an_end_or_without_handlers_there_is_no_alarm() -> None:
+    interrupts = Interrupts(Said())
+    with interrupts.night_ends_in(0.0):
+        pass
+    before_s, _ = signal.getitimer(signal.ITIMER_REAL)  # that of a time-out of this test, perhaps
+    with interrupts.installed(), interrupts.night_ends_in(None):
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == pytest.approx(before_s, abs=60)

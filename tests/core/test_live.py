@@ -232,3 +232,11 @@ def test_an_estimate_is_not_held_against_the_prediction() -> None:
     early = launch(30, trial=1).model_copy(update={"estimated": "stopped after 1 of 5 prompts"})
     view.launch_ended(early, state(TRIALS[:2]))
     assert "the prediction" not in out.getvalue()
+
+
+def test_what_is_still_to_do_ends_with_the_night() -> None:
+    now = replace(state(TRIALS), mean_launch_s=3600.0, night_left_s=1800.0, night_ends="at 07:00")
+    assert standing(now) == "3 of 4 trials done, the night ends at 07:00, about 30 min to go"
+    assert standing(now, 600) == "3 of 4 trials done, the night ends at 07:00, about 20 min to go"
+    unknown = replace(now, mean_launch_s=None)
+    assert standing(unknown) == "3 of 4 trials done, the night ends at 07:00, about 30 min to go"

@@ -60,7 +60,7 @@ class IdleLauncher:
         raise NotImplementedError
 
     def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
-        raise NotImplementedError
+        return CommandResult(127, b"", b"")
 
     def stop(self, handle: ServerHandle, grace_s: float) -> StopReport:
         raise NotImplementedError

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 
 from sweeper.deciding.confirm import confirmations
+from sweeper.deciding.fresh import Before
 from sweeper.deciding.lossless import everyone
 from sweeper.deciding.plan import Step, control_is_due, next_step, progress, start_limit_s
 from sweeper.deciding.shortlist import shortlist
@@ -23,7 +24,7 @@ def measured() -> list[TrialRecord]:
 def pending(trials: list[TrialRecord], budget: BudgetSpec) -> list[int]:
     """The confirming launches still to make."""
     rivals = [trial for number in finalists(trials, budget) for trial in trials if trial.number == number]
-    return confirmations(trials[0], rivals, budget.confirm_launches, OBJECTIVE)
+    return confirmations(trials[0], rivals, budget.confirm_launches, OBJECTIVE, Before())
 
 
 def finalists(trials: list[TrialRecord], budget: BudgetSpec) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import pytest
 from launchers.base import CommandResult, ServerHandle
 from sweeper.engines.registry import engine_for
 from sweeper.errors import FailureKind, TrialError
-from sweeper.launch_record import surprises
+from sweeper.launch_record import LaunchDraft, surprises
 from sweeper.launch_trace import LaunchTrace
 from sweeper.records import GpuWindow, LaunchRecord, Measurement, Proposal, Purpose, RequestResult
 from sweeper.rig import Rig
@@ -80,6 +80,17 @@ def test_an_illegal_configuration_is_recorded_without_touching_the_host(tmp_path
 def test_what_the_server_reports_otherwise_is_named() -> None:
     lines = surprises({"ctx_size": 2048, "threads": 1}, {"ctx_size": 1024, "parallel": 4, "threads": 1})
     assert lines == ("ctx_size: asked for 2048, the server reports 1024",)
+
+
+def test_a_launch_is_timed_whole_and_its_energy_is_its_power_over_that_time(tmp_path: Path) -> None:
+    rig = make_rig(tmp_path, RecordingView())
+    draft = LaunchDraft(proposal({}), rig, EPOCH)
+    rig.clock.sleep(360)
+    failed = draft.failed(TrialError(FailureKind.SERVER_CRASH, "gone"))
+    assert failed.metrics == {"launch_s": 360}
+    measured = failed.model_copy(update={"failure": None, "metrics": {"gpu_power_w": 1000.0}})
+    rig.clock.sleep(360)
+    assert draft.stopped(measured).metrics == {"gpu_power_w": 1000, "launch_s": 720, "energy_wh": 200}
 
 
 class EnvironLauncher(IdleLauncher):

@@ -10,7 +10,7 @@ import pytest
 
 from launchers.base import CommandResult, Shell
 
-BUSYBOX_TOOLS = "sh awk cat grep head ls mkdir mv printf rm setsid sleep tail tr wc"
+BUSYBOX_TOOLS = "sh awk cat env grep head ls mkdir mv printf readlink rm sed setsid sleep sync tail tr wc xargs"
 
 
 def kinds(*quick: str) -> list[pytest.ParameterSet]:

@@ -87,6 +87,7 @@ def test_make_sweep_report_and_ui_do_what_the_readme_says(tmp_path: Path) -> Non
     reported = subprocess.run([".venv/bin/specsweep", "report"], cwd=checkout, env=environment, check=False)
     assert reported.returncode == 0
     assert "## Verdict" in (sweeps / "llamacpp_ngram-report.md").read_text(encoding="utf-8")
+    assert "<svg" in (sweeps / "llamacpp_ngram-report.html").read_text(encoding="utf-8")
     _ui_answers(checkout, environment)
 
 

@@ -18,6 +18,12 @@ class ManualClock:
         self.now_s += self.step_s
         return self.now_s
 
+    def boottime_s(self) -> float:
+        return self.now_s
+
+    def zone(self) -> datetime.tzinfo:
+        return datetime.UTC
+
     def now(self) -> datetime.datetime:
         return datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
 

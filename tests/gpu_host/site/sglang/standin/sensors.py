@@ -56,6 +56,7 @@ def fields(state: Path, gpu: int, used: int) -> dict[str, str]:
         "temperature.gpu": str((61 if busy else 31) + gpu),
         "power.draw": f"{power:.2f}",
         "power.limit": "600.00",
+        "ecc.errors.uncorrected.volatile.total": "0",
     }
     return shown | _planted(state).get(str(gpu), {})
 

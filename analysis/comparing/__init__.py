@@ -1,0 +1,1 @@
+"""Compares several studies: a new drafter, another host, an update."""

@@ -1,0 +1,1 @@
+"""Writes a report's blocks as Markdown and as a page of HTML."""

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Whether the sweep's process lives and could still write its log.
+set -eu
+log=${SWEEPS:-/sweeps}/${STUDY:-compose}.log
+[ -w "$log" ] || exit 1
+for process in /proc/[0-9]*; do
+  case $(tr '\0' ' ' < "$process/cmdline" 2> /dev/null) in *specsweep\ run\ *) exit 0 ;; esac
+done
+exit 1

@@ -1,0 +1,71 @@
+"""`specsweep export`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sweeper import config
+from sweeper.engines.registry import engine_for
+from sweeper.errors import ConfigError, ExitCode
+from sweeper.exporting.bundle import FORMATS, Bundle, OwnSide, bundle, write
+from sweeper.exporting.chosen import ADVISED, BASELINE, BEST, Choice, choose, handover_of, loads_of
+from sweeper.storage import StudyStore
+from sweeper.text import plain
+
+ALL = "all"
+
+
+def export(arguments: argparse.Namespace) -> ExitCode:
+    """Write, or print, a measured configuration in the formats of other programs. Raises ConfigError."""
+    settings, asked = split_choice(arguments.overrides)
+    formats = FORMATS if arguments.format == ALL else (arguments.format,)
+    place = config.load_place(settings, arguments.config_dir)
+    store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+    choice = choose(store, asked)
+    handover = handover_of(choice)
+    found = bundle(handover, formats, _own_side(store, choice))
+    if arguments.output == "-":
+        sys.stdout.write(_only_text(found))
+        return ExitCode.OK
+    folder = Path(arguments.output) if arguments.output else Path(place.study.dir) / f"{place.study.name}-export"
+    lines = [*handover.about[:3], "", *(str(path) for path in write(found, folder))]
+    lines += [f"left out: {line}" for line in found.left_out]
+    sys.stdout.write("".join(f"{plain(line, 500)}\n" for line in lines))
+    return ExitCode.OK
+
+
+def split_choice(words: Sequence[str]) -> tuple[list[str], str]:
+    """Which words are settings, and which trial is asked for: its number, or a word.
+
+    Raises ConfigError when that is said twice, or a number is none.
+    """
+    settings = [word for word in words if word not in (BEST, BASELINE) and not word.startswith("trial=")]
+    asked = [word.removeprefix("trial=") for word in words if word not in settings]
+    if len(asked) > 1:
+        raise ConfigError([f"{' '.join(asked)}: one configuration at a time: trial=N, {BEST} or {BASELINE}"])
+    known = asked[0] if asked else ADVISED
+    if not (known in (ADVISED, BEST, BASELINE) or (known.isascii() and known.isdecimal() and len(known) < 10)):
+        raise ConfigError([f"trial={known[:80]}: write the number of a trial, or {BEST} or {BASELINE} alone"])
+    return settings, known
+
+
+def _own_side(store: StudyStore, choice: Choice) -> OwnSide:
+    kept = choice.kept
+    version = choice.launch.provenance.get("engine_version", kept.facts.engine_version)
+    return OwnSide(
+        engine=engine_for(kept.engine),
+        facts=replace(kept.facts, engine_version=version),
+        measured=loads_of(choice, store.fact("fingerprint") or {}),
+        noise_pct=choice.verdict.noise.expected_launch.pct,
+    )
+
+
+def _only_text(found: Bundle) -> str:
+    """The text of the one file. Raises ConfigError when there are several."""
+    if len(found.files) != 1:
+        raise ConfigError([f"--output: - prints one file, and there are {len(found.files)}; name a folder"])
+    return next(iter(found.files.values()))

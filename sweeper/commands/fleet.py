@@ -1,0 +1,106 @@
+"""`specsweep run hosts=[a,b]`: one worker per host, each a process of its own, on one shared study."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+
+from launchers.children import run_side_by_side
+from launchers.errors import LauncherError
+from sweeper import config
+from sweeper.addresses import is_shared, masked
+from sweeper.errors import ConfigError, ExitCode
+from sweeper.host_spec import HostSpec
+from sweeper.leases import Worker
+from sweeper.spec import SweepSpec
+from sweeper.streams import lenient
+from sweeper.text import plain, without_codes
+
+_KEY = "hosts="
+_NAMES = re.compile(r"\[?\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]?")
+_MAX_LINE = 4000
+_WORST_FIRST = (
+    ExitCode.BUG,
+    ExitCode.ABORTED,
+    ExitCode.MISMATCH,
+    ExitCode.HOST_BUSY,
+    ExitCode.USAGE,
+    ExitCode.TERMINATED,
+    ExitCode.INTERRUPTED,
+    ExitCode.OK,
+)
+
+
+def worker_of(host: HostSpec) -> Worker:
+    """This process as a worker on a host."""
+    ssh = host.ssh
+    return Worker.new(host.name, "" if ssh is None else f"{ssh.destination}:{ssh.port}")
+
+
+def hosts_of(overrides: Sequence[str]) -> tuple[str, ...] | None:
+    """The options of the group `host` in `hosts=[a,b]`; None without that. Raises ConfigError."""
+    given = [text.removeprefix(_KEY) for text in overrides if text.startswith(_KEY)]
+    if not given:
+        return None
+    found = _NAMES.fullmatch(given[-1])
+    if found is None:
+        raise ConfigError([f"hosts: {plain(given[-1], 60)!r} should be a list of options of host: hosts=[a,b]"])
+    names = tuple(name.strip() for name in found[1].split(","))
+    if len(set(names)) < len(names):
+        raise ConfigError([f"hosts: {given[-1]!r} names a host twice"])
+    if other := [text for text in overrides if text.startswith("host=")]:
+        raise ConfigError([f"{other[0]}: hosts={given[-1]} chooses the hosts already"])
+    return names
+
+
+def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
+    """Run one worker per host until all have ended; the worst of their exit codes.
+
+    Raises ConfigError, before anything is started, with the mistakes that any of the hosts has.
+    """
+    rest = [text for text in arguments.overrides if not text.startswith(_KEY)]
+    _require_usable({name: [*rest, f"host={name}"] for name in hosts}, arguments)
+    where = [] if arguments.config_dir is None else ["--config-dir", str(arguments.config_dir)]
+    command = [sys.executable, "-m", "sweeper", "run", "--plain", *where, "--", *rest]
+    width, out = max(map(len, hosts)), lenient(sys.stdout)
+
+    def show(name: str, line: str) -> None:
+        out.write(f"{name:{width}} | {without_codes(line)[:_MAX_LINE]}\n")
+        out.flush()
+
+    try:
+        codes = run_side_by_side({name: [*command, f"host={name}"] for name in hosts}, show)
+    except OSError as error:
+        raise LauncherError(f"the workers could not be started: {error}") from error
+    for name, code in codes.items():
+        show(name, f"ended with exit code {code}" if code >= 0 else f"killed by signal {-code}")
+    return min(map(_exit_code, codes.values()), key=_WORST_FIRST.index)
+
+
+def _require_usable(overrides: dict[str, list[str]], arguments: argparse.Namespace) -> None:
+    """Raises ConfigError: for what is wrong with any host, each line once."""
+    mistakes: list[str] = []
+    specs: dict[str, SweepSpec] = {}
+    for name, words in overrides.items():
+        try:
+            specs[name] = config.load(words, arguments.config_dir).spec
+        except ConfigError as error:
+            mistakes += error.mistakes
+    for spec in specs.values():
+        if not is_shared(spec.study.storage):
+            shown = masked(spec.study.storage)
+            mistakes.append(
+                f"study.storage: {shown!r} belongs to one process; hosts share postgresql://HOST/DATABASE"
+            )
+    names = [spec.host.name for spec in specs.values()]
+    if twice := {name for name in names if names.count(name) > 1}:
+        mistakes.append(f"host.name: {sorted(twice)[0]!r} is the name of several of {', '.join(overrides)}")
+    if mistakes:
+        raise ConfigError(list(dict.fromkeys(mistakes)))
+
+
+def _exit_code(code: int) -> ExitCode:
+    """What a worker ended with; one that was killed has to be looked into."""
+    return ExitCode(code) if code in set(ExitCode) else ExitCode.ABORTED

@@ -1,0 +1,264 @@
+"""The database of a study: its address, how it is connected to, and the lock under which its workers write.
+
+Two kinds are known. An SQLite file belongs to one process. A PostgreSQL database is shared: whoever asks or tells
+holds a lock on the study, and holds it by the very connection that Optuna writes through. A worker that was
+suspended too long has lost that connection to the server's `idle_session_timeout`, and cannot write a word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol, TypeVar
+
+import optuna
+import psycopg
+from sqlalchemy import URL, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from launchers.clock import Clock, SystemClock
+from sweeper.addresses import is_shared
+
+STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
+"""What a storage that is full, locked or gone raises in the middle of a sweep."""
+
+Result = TypeVar("Result")
+
+LOCK_IDLE_S = 60.0
+"""Who holds the lock on a study and says nothing for so long loses it: longer than any proposal takes."""
+
+_LOOK_S = 0.1
+_PAUSE_S = 1.0
+_OLDEST = 140000
+"""PostgreSQL 14 is the first that has idle_session_timeout."""
+
+_RETRIED = ("08", "40", "57P", "25006", "53300", "55P03")
+"""Beginnings of SQLSTATEs after which the same is tried again: a lost connection, a deadlock, a server that shuts
+down or starts, a standby that does not write (yet), no place for a connection, a lock that was not free."""
+
+_PATIENCE = {
+    "connect_timeout": 10,
+    "application_name": "specsweep",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+_SESSION = """
+SET statement_timeout = '120s'; SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s';
+SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3
+"""
+"""The server, too, is to notice soon that a worker's machine is gone, and frees what it held."""
+
+
+class LockLost(SQLAlchemyError):
+    """The connection that held the lock on the study is gone: nothing was written after that."""
+
+
+class Database(Protocol):
+    """What a study's store needs of its database."""
+
+    say: Callable[[str], None]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes may work on a study in it."""
+
+    def exclusively(self, work: Callable[[], Result]) -> Result:
+        """The result of `work`, during which no other worker on the study asks or tells. May be nested."""
+
+    def patiently(self, work: Callable[[], Result]) -> Result:
+        """The result of `work`, which is done again when the connection was lost: twice must be as once."""
+
+
+class FileDatabase:
+    """SQLite: one process, no lock but the file's own."""
+
+    is_shared = False
+
+    def __init__(self) -> None:
+        self.say: Callable[[str], None] = _say_nothing
+
+    def exclusively(self, work: Callable[[], Result]) -> Result:
+        """There is nobody else."""
+        return work()
+
+    def patiently(self, work: Callable[[], Result]) -> Result:
+        """There is no connection to lose."""
+        return work()
+
+
+class SharedDatabase:
+    """PostgreSQL. `engine`: Optuna's own, with one connection; only one thread uses it.
+
+    A lost connection is tried again for `reconnect_s` seconds; then the error is raised as it came.
+    """
+
+    is_shared = True
+
+    def __init__(self, engine: Engine, study: str, reconnect_s: float, clock: Clock | None = None) -> None:
+        self.engine = engine
+        self.say: Callable[[str], None] = _say_nothing
+        self._key = int.from_bytes(hashlib.sha256(f"specsweep:{study}".encode()).digest()[:8], "big", signed=True)
+        self._reconnect_s = reconnect_s
+        self._clock = clock or SystemClock()
+        self._fence = _Fence()
+        event.listen(engine, "checkout", self._fence.require)
+        weakref.finalize(self, engine.dispose)
+
+    def exclusively(self, work: Callable[[], Result]) -> Result:
+        """The result of `work` under the lock; done again from the start when lock and connection were lost.
+
+        Raises what the storage raises, after `reconnect_s` seconds without a connection.
+        """
+        if self._fence.holder is not None:
+            return work()
+        return self.patiently(lambda: self._locked(work))
+
+    def patiently(self, work: Callable[[], Result]) -> Result:
+        """The result of `work`; done again when the connection was lost, unless that lost the lock too."""
+        if self._fence.holder is not None:
+            return work()
+        lost_at_s: float | None = None
+        while True:
+            try:
+                result = work()
+            except STORAGE_ERRORS as error:
+                now_s = self._clock.monotonic_s()
+                if not is_lost(error) or (lost_at_s is not None and now_s - lost_at_s >= self._reconnect_s):
+                    raise
+                if lost_at_s is None:
+                    lost_at_s = now_s
+                    self.say(f"the study's database: {reason_of(error)}; tried again for {self._reconnect_s:g} s")
+                self._clock.sleep(_PAUSE_S)
+                continue
+            if lost_at_s is not None:
+                self.say(f"the study's database is back after {self._clock.monotonic_s() - lost_at_s:.0f} s")
+            return result
+
+    def _locked(self, work: Callable[[], Result]) -> Result:
+        while not self._take():
+            self._clock.sleep(_LOOK_S)
+        try:
+            return work()
+        finally:
+            self._free()
+
+    def _take(self) -> bool:
+        with self.engine.begin() as connection:
+            if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": self._key}):
+                return False
+            connection.execute(text(f"SET idle_session_timeout = '{LOCK_IDLE_S:.0f}s'"))
+            holder = connection.connection.dbapi_connection
+        self._fence.holder = holder
+        return True
+
+    def _free(self) -> None:
+        """Unlock. Without the connection there is nothing to unlock: the server has done it."""
+        try:
+            with suppress(SQLAlchemyError), self.engine.begin() as connection:
+                connection.execute(text("SET idle_session_timeout = 0"))
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": self._key})
+        finally:
+            self._fence.holder = None
+
+
+class _Fence:
+    """Lets nothing be written through a new connection in the place of the one that holds the lock, `holder`."""
+
+    def __init__(self) -> None:
+        self.holder: object = None
+
+    def require(self, connection: object, *_: object) -> None:
+        """Raises LockLost."""
+        if self.holder is not None and connection is not self.holder:
+            raise LockLost("the connection that held the lock on the study was lost")
+
+
+def engine_settings(url: str | URL) -> dict[str, Any]:
+    """How SQLAlchemy is to connect.
+
+    SQLite waits for a lock instead of failing at once. To PostgreSQL one connection is kept (Optuna takes a
+    second one when it opens a storage); it is checked before it is used, and both ends notice within half a
+    minute that the other is gone.
+    """
+    if not is_shared(str(url)):
+        return {"connect_args": {"timeout": 60}}
+    given = make_url(url).query
+    arguments = {name: value for name, value in _PATIENCE.items() if name not in given}
+    return {"pool_pre_ping": True, "pool_size": 1, "max_overflow": 1, "connect_args": arguments}
+
+
+def connect(url: str | URL) -> Engine:
+    """An engine of its own for a thread of its own. `url`: a shared database's."""
+    return prepared(create_engine(url, **engine_settings(url)))
+
+
+def prepared(engine: Engine) -> Engine:
+    """Each new connection gets the timeouts of `_SESSION`."""
+
+    def settle(connection: psycopg.Connection[Any], _: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(_SESSION)
+        connection.commit()
+
+    event.listen(engine, "connect", settle)
+    return engine
+
+
+@contextmanager
+def being_opened(url: str) -> Iterator[None]:
+    """Only one process at a time makes tables in a shared database. Raises what SQLAlchemy raises, ValueError.
+
+    ValueError: the server is too old, or the database is MLflow's.
+    """
+    if not is_shared(url):
+        yield
+        return
+    engine = connect(url)
+    try:
+        with engine.begin() as connection:
+            version = int(connection.scalar(text("SHOW server_version_num")) or 0)
+            if version < _OLDEST:
+                raise ValueError(f"PostgreSQL {version // 10000} is too old; 14 or newer is needed")
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('specsweep: being opened'))"))
+            if connection.scalar(text("SELECT to_regclass('registered_models') IS NOT NULL")):
+                raise ValueError(
+                    "MLflow keeps its tables there; the study needs a database (or a schema) of its own"
+                )
+            connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '120s'"))
+            yield
+    finally:
+        engine.dispose()
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an error of the storage, or its cause, is a lost connection, or passes by itself like one."""
+    if isinstance(error, LockLost):
+        return True
+    if isinstance(error, DBAPIError):
+        driver = error.orig
+        if error.connection_invalidated or (isinstance(driver, psycopg.OperationalError) and not driver.sqlstate):
+            return True
+        if isinstance(driver, psycopg.Error) and (driver.sqlstate or "").startswith(_RETRIED):
+            return True
+    cause = _cause_of(error)
+    return cause is not None and is_lost(cause)
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of what the driver said, which holds no password."""
+    while (cause := _cause_of(error)) is not None:
+        error = cause
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    """What an error of the storage comes from; SQLAlchemy may complain of the transaction lost with it."""
+    return error.__cause__ or (error.__context__ if isinstance(error, SQLAlchemyError) else None)
+
+
+def _say_nothing(_: str) -> None:
+    """Before there is a view."""

@@ -1,0 +1,176 @@
+"""Where a study stands, from few of its rows: in a second or two whatever its size, also while a sweep writes."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweeper.deciding.comparable import comparable
+from sweeper.deciding.course import best_so_far, last_failures, luck_pct
+from sweeper.later_launches import LaterLaunches, lean_backend
+from sweeper.lean_storage import LeanStorage
+from sweeper.metrics import METRICS
+from sweeper.naming import difference_text
+from sweeper.objective import SCORE
+from sweeper.records import LaunchRecord, TrialRecord, TrialState
+from sweeper.saved_launch import SavedLaunch
+from sweeper.secrets import secrets_of
+from sweeper.standing.beacon import notes
+from sweeper.standing.model import Best, Failed, Standing
+from sweeper.standing.rows import Outline, count_launches, launches_of, outlines
+from sweeper.storage import StudyStore
+from sweeper.text import plain
+
+_STATES = {
+    "COMPLETE": TrialState.COMPLETE,
+    "PRUNED": TrialState.INFEASIBLE,
+    "FAIL": TrialState.FAILED,
+    "RUNNING": TrialState.RUNNING,
+}
+_AT_ONCE = 8
+_MOST_TRIED = 400
+"""So many of the best are looked at to find one that may be compared with the baseline of now."""
+
+
+def glance(store: StudyStore, folder: Path, now: datetime.datetime) -> Standing:
+    """Where the study stands. `folder`: `study.dir`, in which the running processes leave their notes."""
+    storage = lean_backend(store.optuna)
+    assert storage is not None  # as StudyStore.open makes it
+    return _Look(store, storage).standing(folder, now)
+
+
+@dataclass
+class _Look:
+    store: StudyStore
+    storage: LeanStorage
+
+    def standing(self, folder: Path, now: datetime.datetime) -> Standing:
+        study_id = self.store.optuna._study_id
+        facts = self.store.fact("fingerprint") or {}
+        asked = facts.get("objective", "output_throughput")
+        objective = asked if asked in METRICS else SCORE
+        trials = outlines(self.storage, study_id)
+        later = self._later()
+        known = self._known(trials, later)
+        scored = [t for t in trials if t.state == "COMPLETE" and t.value is not None and t.number]
+        best = self._best(scored, known, later, objective)
+        found = notes(folder, self.store.name)
+        states = Counter(_STATES[trial.state].value for trial in trials)
+        alive = [note for note in found if note.now.is_alive is not False]
+        baseline = known.get(0)
+        verdict = self.store.fact("verdict")
+        return Standing(
+            study=self.store.name,
+            objective=objective,
+            unit=METRICS[objective].unit,
+            at=now,
+            trials={state.value: states[state.value] for state in TrialState},
+            launches=self._launches(study_id, later),
+            baseline=comparable([baseline])[0][0].mean(objective) if baseline and baseline.measured else None,
+            best=best,
+            course=best_so_far(t.value for t in scored if t.value is not None),
+            failures=_failures(list(known.values())),
+            running=tuple(t.number for t in trials if t.state == "RUNNING"),
+            now=tuple(note.now for note in alive),
+            left=next((note.left for note in found if note.left), None),
+            mlflow=next((note.mlflow for note in found if note.mlflow), None),
+            verdict=plain(verdict["text"], 2000) if verdict else None,
+        )
+
+    def _later(self) -> Mapping[int, list[LaunchRecord]]:
+        stored = LaterLaunches(self.store.optuna).by_trial()
+        return {number: [s.record for s in each if isinstance(s, SavedLaunch)] for number, each in stored.items()}
+
+    def _launches(self, study_id: int, later: Mapping[int, Sequence[LaunchRecord]]) -> dict[str, int]:
+        again = Counter(launch.purpose.value for launches in later.values() for launch in launches)
+        return {"baseline": 0, "search": 0, **count_launches(self.storage, study_id), **again}
+
+    def _known(
+        self, trials: Sequence[Outline], later: Mapping[int, Sequence[LaunchRecord]]
+    ) -> dict[int, TrialRecord]:
+        """The baseline, all trials that were launched again, and the last ones that failed."""
+        failed = [t.number for t in trials if t.state in ("PRUNED", "FAIL")][-3:]
+        wanted = {0, *failed, *later}
+        return self._records([trial for trial in trials if trial.number in wanted], later)
+
+    def _records(
+        self, trials: Sequence[Outline], later: Mapping[int, Sequence[LaunchRecord]]
+    ) -> dict[int, TrialRecord]:
+        found = launches_of(self.storage, trials)
+        made = {}
+        for trial in trials:
+            launches = sorted([*found[trial.number], *later.get(trial.number, ())], key=lambda n: n.launch_number)
+            if launches:
+                first = launches[0]
+                made[trial.number] = TrialRecord(
+                    number=trial.number,
+                    key=first.canonical.key(),
+                    state=_STATES[trial.state],
+                    requested=first.requested,
+                    canonical=first.canonical,
+                    launches=tuple(launches),
+                )
+        return made
+
+    def _best(
+        self,
+        scored: Sequence[Outline],
+        known: Mapping[int, TrialRecord],
+        later: Mapping[int, Sequence[LaunchRecord]],
+        objective: str,
+    ) -> Best | None:
+        """As the sweep itself finds it: the highest mean of launches that may be compared with the baseline."""
+        again = [known[number] for number in later if number and number in known]
+        baseline = [known[0]] if 0 in known else []
+        compared = comparable([*baseline, *again])[0]
+        rivals = [t for t in compared if t.state is TrialState.COMPLETE and not t.is_baseline]
+        single = next(self._singles([t for t in scored if t.number not in later], later, baseline), None)
+        every = [*rivals, *([single] if single else [])]
+        values = [(value, trial) for trial in every if (value := trial.mean(objective)) is not None]
+        if not values:
+            return None
+        value, best = max(values, key=lambda pair: pair[0])
+        base = compared[0].mean(objective) if baseline else None
+        luck = luck_pct(compared, best, len(scored), objective) if baseline else None
+        name = difference_text(best.canonical, baseline[0].canonical) if baseline else f"trial {best.number}"
+        return Best(
+            trial=best.number,
+            name=plain(secrets_of([best]).hide(name)),
+            value=value,
+            estimated=any(launch.estimated for launch in best.measured),
+            ratio=value / base if base else None,
+            luck_pct=luck,
+            beyond_luck=100 * (value / base - 1) > luck if base and luck is not None else None,
+        )
+
+    def _singles(
+        self,
+        scored: Sequence[Outline],
+        later: Mapping[int, Sequence[LaunchRecord]],
+        baseline: Sequence[TrialRecord],
+    ) -> Iterator[TrialRecord]:
+        """Trials that were launched once and may be compared, the best first."""
+        ordered = sorted(scored, key=lambda trial: -(trial.value or 0.0))[:_MOST_TRIED]
+        for start in range(0, len(ordered), _AT_ONCE):
+            chunk = ordered[start : start + _AT_ONCE]
+            records = self._records(chunk, later)
+            found = [records[trial.number] for trial in chunk if trial.number in records]
+            yield from (t for t in comparable([*baseline, *found])[0] if not t.is_baseline and t.measured)
+
+
+def _failures(known: Sequence[TrialRecord]) -> tuple[Failed, ...]:
+    hidden = secrets_of(known)
+    return tuple(
+        Failed(
+            trial=launch.trial_number,
+            launch=launch.launch_number,
+            kind=launch.failure.kind.value,
+            message=plain(hidden.hide(launch.failure.message)),
+            ended_at=launch.ended_at,
+        )
+        for launch in last_failures(known)
+        if launch.failure is not None
+    )

@@ -1,0 +1,79 @@
+"""The few rows of a large study that say where it stands: all trials' ends, and the launches of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy
+
+from sweeper.lean_storage import TRIALS, USER, VALUES, LeanStorage
+from sweeper.records import LaunchRecord
+from sweeper.saved_launch import LAUNCH, SavedLaunch, read_saved
+
+CHUNK = 400
+
+
+@dataclass(frozen=True)
+class Outline:
+    """One trial: Optuna's state by name, and the value that was told, if any."""
+
+    number: int
+    trial_id: int
+    state: str
+    value: float | None
+
+
+def outlines(storage: LeanStorage, study_id: int) -> list[Outline]:
+    """Every trial that is ours, in the order of their numbers; one that waits in the queue has not begun."""
+    t, v, u = TRIALS.c, VALUES.c, USER.c
+    left_out = sqlalchemy.select(u.trial_id).where(u.key == "left_out")
+    query = (
+        sqlalchemy.select(t.number, t.trial_id, t.state, v.value)
+        .join_from(TRIALS, VALUES, t.trial_id == v.trial_id, isouter=True)
+        .where(t.study_id == study_id, t.trial_id.not_in(left_out))
+        .order_by(t.number)
+    )
+    with storage.engine.connect() as connection:
+        rows = connection.execute(query)
+        return [
+            Outline(number, key, state.name, value)
+            for number, key, state, value in rows
+            if state.name != "WAITING"
+        ]
+
+
+def count_launches(storage: LeanStorage, study_id: int) -> dict[str, int]:
+    """How many launches of their own the baseline (under `baseline`) and all other trials (`search`) have."""
+    t, u = TRIALS.c, USER.c
+    is_baseline = t.number == 0
+    query = (
+        sqlalchemy.select(is_baseline, sqlalchemy.func.count())
+        .join_from(TRIALS, USER, t.trial_id == u.trial_id)
+        .where(t.study_id == study_id, u.key.startswith(LAUNCH, autoescape=True))
+        .group_by(is_baseline)
+    )
+    with storage.engine.connect() as connection:
+        found = connection.execute(query)
+        return {"baseline" if of_baseline else "search": count for of_baseline, count in found}
+
+
+def launches_of(storage: LeanStorage, trials: Sequence[Outline]) -> dict[int, list[LaunchRecord]]:
+    """The launches kept with these trials, by trial number; what cannot be read is left out."""
+    numbers = {trial.trial_id: trial.number for trial in trials}
+    found: dict[int, list[LaunchRecord]] = {trial.number: [] for trial in trials}
+    u = USER.c
+    for ids in _chunks(list(numbers)):
+        query = sqlalchemy.select(u.trial_id, u.value_json).where(
+            u.trial_id.in_(ids), u.key.startswith(LAUNCH, autoescape=True)
+        )
+        with storage.engine.connect() as connection:
+            for trial_id, text in connection.execute(query):
+                saved = read_saved(text)
+                if isinstance(saved, SavedLaunch):
+                    found[numbers[trial_id]].append(saved.record)
+    return found
+
+
+def _chunks(ids: Sequence[int]) -> Iterable[Sequence[int]]:
+    return (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))

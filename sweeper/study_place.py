@@ -1,0 +1,87 @@
+"""Where a study is: opens its database as Optuna's study, and names the folder of its artifacts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import optuna
+
+from sweeper.addresses import is_shared, masked, normal_url
+from sweeper.database import (
+    STORAGE_ERRORS,
+    Database,
+    FileDatabase,
+    SharedDatabase,
+    being_opened,
+    engine_settings,
+    prepared,
+    reason_of,
+)
+from sweeper.errors import ConfigError
+from sweeper.lean_storage import LeanStorage
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a sweep keeps what is not in its database: its folder, or another one for artifacts.
+
+    `reconnect_s`: how long a lost connection to a shared database is tried again.
+    """
+
+    folder: str
+    artifacts: str = ""
+    reconnect_s: float = 300.0
+
+    def artifacts_of(self, study: str) -> Path:
+        """The folder of a study's artifacts."""
+        return Path(self.artifacts or Path(self.folder) / "artifacts") / study
+
+
+def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> tuple[optuna.Study, Database]:
+    """The study `name` with a sampler that is never asked, made if absent and `create`; and its database.
+
+    Raises ConfigError when the storage cannot be opened or holds no such study.
+    """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    url = normal_url(storage_url)
+    try:
+        if create:
+            place.artifacts_of(name).mkdir(parents=True, exist_ok=True)
+            _make_sqlite_dir(url)
+        elif (file := _sqlite_file(url)) is not None and not file.exists():
+            raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
+        with being_opened(url):
+            return _opened(url, name, place.reconnect_s, create=create)
+    except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
+        raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
+
+
+def _opened(url: str, name: str, reconnect_s: float, *, create: bool) -> tuple[optuna.Study, Database]:
+    """The study and its database. Raises ConfigError for one that is not there, else what Optuna raises."""
+    plain = optuna.samplers.RandomSampler()
+    storage = LeanStorage(url, engine_settings(url))
+    if is_shared(url):
+        prepared(storage.engine).dispose()  # what Optuna connected by so far has no timeouts
+    try:
+        if create:
+            study = optuna.create_study(
+                study_name=name, storage=storage, sampler=plain, direction="maximize", load_if_exists=True
+            )
+        else:
+            study = optuna.load_study(study_name=name, storage=storage, sampler=plain)
+    except KeyError:
+        names = ", ".join(sorted(optuna.get_all_study_names(storage))) or "none yet"
+        storage.engine.dispose()
+        raise ConfigError([f"study.name: {name!r} is not in this storage; its studies: {names}"]) from None
+    return study, SharedDatabase(storage.engine, name, reconnect_s) if is_shared(url) else FileDatabase()
+
+
+def _sqlite_file(url: str) -> Path | None:
+    prefix, _, path = url.partition(":///")
+    return Path(path) if prefix.startswith("sqlite") and path else None
+
+
+def _make_sqlite_dir(url: str) -> None:
+    if (file := _sqlite_file(url)) is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)

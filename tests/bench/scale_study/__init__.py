@@ -1,0 +1,1 @@
+"""Studies of thousands of finished trials, made without a server."""

@@ -1,0 +1,181 @@
+"""Notifications: what is sent, that they are retried, and that they neither block, fail nor betray anything."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from sweeper.errors import ConfigError, ExitCode, SweepAborted, SweepInterrupted
+from sweeper.notify import Notifier, webhook_url
+from sweeper.spec import NotifySpec
+from tests.fakes import FakeClock
+
+pytestmark = pytest.mark.host
+
+SECRET = "T0KEN-xyz-very-secret"
+WRITE_DOWN = """
+import os, sys
+with open(sys.argv[1], "a") as file:
+    words = os.environ["SPECSWEEP_EVENT"], os.environ["SPECSWEEP_STUDY"], sys.stdin.read()
+    file.write("|".join(words) + "\\n")
+sys.exit(int(sys.argv[2]))
+"""
+
+
+class Receiver(ThreadingHTTPServer):
+    """Answers with the statuses it was given, in turn, then 200; `hold` keeps its answers back."""
+
+    def __init__(self, *statuses: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.statuses = list(statuses)
+        self.received: list[dict[str, str]] = []
+        self.hold = threading.Event()
+        self.hold.set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/hooks/{SECRET}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.hold.wait(20)
+        self.server.received.append(json.loads(body))
+        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.hold.set()
+        server.shutdown()
+        thread.join()
+
+
+def notifier(said: list[str], **settings: object) -> Notifier:
+    return Notifier(NotifySpec.model_validate(settings), FakeClock(), said.append)
+
+
+def test_a_webhook_gets_the_event_as_json(receiver: Receiver) -> None:
+    said: list[str] = []
+    with notifier(said, webhook=receiver.url) as told:
+        told.tell("finished", "night", "gpu1", "Winner: trial 7\x1b[31m\nby far")
+    (message,) = receiver.received
+    assert message == {
+        "event": "finished",
+        "study": "night",
+        "host": "gpu1",
+        "text": "Winner: trial 7\nby far",
+        "at": "2026-01-01T00:00:00+00:00",
+    }
+    assert said == []
+
+
+def test_a_webhook_is_tried_again_and_waits_longer_each_time(receiver: Receiver) -> None:
+    said: list[str] = []
+    receiver.statuses = [500, 503, 200]
+    clock = FakeClock()
+    with Notifier(NotifySpec(webhook=receiver.url), clock, said.append) as told:
+        told.tell("finished", "night", "gpu1", "done")
+    assert len(receiver.received) == 3
+    assert clock.elapsed_s == 2 + 8
+    assert said == []
+
+
+def test_a_webhook_that_fails_is_said_without_its_url(receiver: Receiver) -> None:
+    said: list[str] = []
+    receiver.statuses = [404] * 9
+    with notifier(said, webhook=receiver.url, tries=2) as told:
+        told.tell("aborted", "night", "gpu1", "stopped")
+    assert said == ["notify.webhook: aborted could not be told: it answered with status 404"]
+    receiver.shutdown()
+    receiver.server_close()
+    with notifier(said, webhook=receiver.url, tries=1) as told:
+        told.tell("aborted", "night", "gpu1", "stopped")
+    assert said[1:] == ["notify.webhook: aborted could not be told: it cannot be reached"]
+    assert SECRET not in " ".join(said)
+
+
+def test_a_webhook_that_never_answers_holds_nobody_up(receiver: Receiver) -> None:
+    said: list[str] = []
+    receiver.hold.clear()
+    slow = Notifier(NotifySpec(webhook=receiver.url, timeout_s=600), FakeClock(), said.append, patience_s=0.2)
+    with slow as told:
+        told.tell("finished", "night", "gpu1", "done")
+    assert receiver.received == [], "the context was left while the answer was still awaited"
+    assert said == ["notify: specsweep ends while a message is still being sent"]
+
+
+def test_a_webhook_that_takes_too_long_is_told_as_that(receiver: Receiver) -> None:
+    said: list[str] = []
+    receiver.hold.clear()
+    with notifier(said, webhook=receiver.url, timeout_s=0.3, tries=1) as told:
+        told.tell("finished", "night", "gpu1", "done")
+    assert said == ["notify.webhook: finished could not be told: no answer within 0.3 s"]
+
+
+def test_a_command_gets_the_message_on_its_stdin_and_no_shell_sees_it(tmp_path: Path) -> None:
+    said: list[str] = []
+    file = tmp_path / "told $(touch hit); `x`"
+    with notifier(said, command=(sys.executable, "-c", WRITE_DOWN, str(file), "0")) as told:
+        told.tell("first_winner", "night", "gpu1", "trial 3 $(touch hit)")
+        told.tell("finished", "night", "gpu1", "done")
+    assert file.read_text() == "first_winner|night|trial 3 $(touch hit)\n\nfinished|night|done\n\n"
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert said == []
+
+
+def test_a_command_that_fails_is_tried_again_and_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    file = tmp_path / "told"
+    with notifier(said, command=(sys.executable, "-c", WRITE_DOWN, str(file), "3"), tries=2) as told:
+        told.tell("finished", "night", "gpu1", "done")
+    assert file.read_text().count("finished|") == 2
+    assert said == [f"notify.command: finished could not be told: {sys.executable} ended with exit code 3"]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [(("/no/such/program",), "cannot be run: FileNotFoundError"), (("sleep", "600"), "did not end within 0.3 s")],
+)
+def test_a_command_that_cannot_run_or_hangs_is_said(command: tuple[str, ...], why: str) -> None:
+    said: list[str] = []
+    with notifier(said, command=command, tries=1, timeout_s=0.3) as told:
+        told.tell("finished", "night", "gpu1", "done")
+    assert [why in line for line in said] == [True]
+
+
+def test_only_events_that_were_asked_for_are_told(receiver: Receiver) -> None:
+    with notifier([], webhook=receiver.url, events=("aborted",)) as told:
+        told.tell("finished", "night", "gpu1", "done")
+        with pytest.raises(SweepAborted), told.ending("night", "gpu1"):
+            raise SweepAborted("a disk is full")
+        with pytest.raises(SweepInterrupted), told.ending("night", "gpu1"):
+            raise SweepInterrupted(ExitCode.INTERRUPTED)
+    assert [(message["event"], message["text"]) for message in receiver.received] == [
+        ("aborted", "a disk is full")
+    ]
+
+
+def test_the_url_may_stand_in_the_environment_alone() -> None:
+    spec = NotifySpec(webhook_env="MY_HOOK")
+    assert webhook_url(spec, {"MY_HOOK": f"https://x.org/{SECRET}"}) == f"https://x.org/{SECRET}"
+    for environ, says in (({}, "MY_HOOK is not set"), ({"MY_HOOK": f"ftp://x/{SECRET}"}, "holds no URL")):
+        with pytest.raises(ConfigError, match=says) as refused:
+            webhook_url(spec, environ)
+        assert SECRET not in str(refused.value)

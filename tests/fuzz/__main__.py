@@ -1,0 +1,43 @@
+"""`python -m tests.fuzz --inputs 100000`: feed every parser and print how it fared; exit code 1 after a crash."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.fuzz.campaign import Outcome, feed
+from tests.fuzz.mlflow_answers import answer_parser, answer_seeds
+from tests.fuzz.parsers import Parser, parsers
+
+MAX_MEMORY = 4 * 1024**3
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(prog="tests.fuzz")
+    options.add_argument("--inputs", type=int, default=100_000)
+    options.add_argument("--only", default="", help="parsers whose name holds this")
+    asked = options.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    with tempfile.TemporaryDirectory() as folder:
+        slow = Parser("MLflow: answers to a whole sync", answer_parser(), answer_seeds())
+        chosen = [parser for parser in (*parsers(Path(folder)), slow) if asked.only in parser.name]
+        print(f"{'parser':<40} {'inputs':>9} {'refused':>9} {'crashes':>8}", flush=True)
+        outcomes = [show(feed(parser, asked.inputs)) for parser in chosen]
+    crashes = sum(outcome.num_crashes for outcome in outcomes)
+    print(f"{len(outcomes)} parsers, {sum(o.num_inputs for o in outcomes):,} inputs, {crashes} crashes")
+    return 1 if crashes else 0
+
+
+def show(outcome: Outcome) -> Outcome:
+    figures = f"{outcome.num_inputs:>9} {outcome.num_refused:>9} {outcome.num_crashes:>8}"
+    print(f"{outcome.name:<40} {figures}", flush=True)
+    for what, content in outcome.crashes.items():
+        print(f"    {what}\n        {content[:300]!r}", flush=True)
+    return outcome
+
+
+if __name__ == "__main__":
+    sys.exit(main())
