@@ -30,7 +30,7 @@ from sweeper.samplers.choice import PHYSICS, SamplerSettings
 from sweeper.samplers.physics import is_enough
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.storage import StudyStore
-from sweeper.study_facts import identity_of, kept_verdict, require_same_settings, searched_otherwise
+from sweeper.study_facts import identity_of, kept_verdict, require_same_settings
 
 
 class Study:
@@ -66,10 +66,6 @@ class Study:
         require_same_settings(self.store, current)
         self.store.set_fact("allow_lossy", self._gate.allow_lossy)
 
-    def searched_otherwise(self) -> str:
-        """In words, how the last start searched if that was otherwise; else empty. Keeps how this one does."""
-        return searched_otherwise(self.store, self._settings.name, self._settings.seed)
-
     def search_is_over(self, budget: BudgetSpec) -> str:
         """Why the search ended before its budget was spent, in words; empty while it goes on."""
         trials = self.trials()
@@ -77,10 +73,6 @@ class Study:
             return ""
         told = (t.forecast.remaining_text for t in reversed(trials) if t.forecast is not None)
         return f"the search ends: {next(filter(None, told))} (budget.least_gain_pct={budget.least_gain_pct:g})"
-
-    def never_legal(self) -> list[str]:
-        """Values of the space that no legal configuration has, one line each."""
-        return self._candidates.never_legal()
 
     def reconcile(self) -> list[str]:
         """Finish what a dead process left half done; what was found, one line each."""

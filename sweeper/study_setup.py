@@ -13,6 +13,7 @@ from sweeper.spec import ServerConfig, SweepSpec
 from sweeper.speculation import Physics
 from sweeper.storage import StudyStore
 from sweeper.study import Ranking, Study
+from sweeper.study_facts import searched_otherwise
 from sweeper.warm_start import earlier_observations
 
 
@@ -47,4 +48,5 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study
         facts=facts,
         unknown=unknown,
     ).keep(store)
-    return study, [*notes, *filter(None, [study.searched_otherwise()]), *study.never_legal()]
+    otherwise = searched_otherwise(store, sampler.name, sampler.seed)
+    return study, [*notes, *filter(None, [otherwise]), *candidates.never_legal()]

@@ -29,9 +29,9 @@ from sweeper.config.files import YamlError, not_utf8, trap_mistakes, yaml_mistak
 from sweeper.config.mistakes import cannot_resolve, one_line, shown, unicode_mistake, valid_names
 from sweeper.config.overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
 from sweeper.config.schema import to_place, to_spec
+from sweeper.config.secret_values import learn_secrets
 from sweeper.config.sweeps import Sweep
 from sweeper.errors import ConfigError
-from sweeper.known_secrets import KNOWN
 from sweeper.spec import StudyPlace, SweepSpec
 
 Built = TypeVar("Built")
@@ -98,8 +98,7 @@ def _load(
 
 def _parsed(overrides: Sequence[str]) -> tuple[list[Asked], list[str]]:
     """The overrides, read, and a line for each that cannot be meant."""
-    asked: list[Asked] = []
-    mistakes: list[str] = []
+    asked, mistakes = list[Asked](), list[str]()
     for text in overrides:
         try:
             override = _parser().parse_override(text)
@@ -209,9 +208,9 @@ def _spec(config_dir: Path | None, config: DictConfig, asked: Sequence[Asked]) -
     told = {line: line for one in asked for line in _apply(config, one)}
     _expand_home(config)
     data = _resolved(config, "", told)
-    _learn_secrets(data)
+    learn_secrets(data)
     if "preset" in data:
-        told["preset"] = "preset: the file of the chosen preset must begin with the line `# @package _global_`"
+        told["preset"] = "preset: the file of the chosen preset must begin with `# @package _global_`"
     space = data.get("space")
     for one in asked:
         flag = one.key.removeprefix("engine.flags.")
@@ -228,20 +227,8 @@ def _place(config: DictConfig, asked: Sequence[Asked]) -> StudyPlace:
     }
     _expand_home(config)
     data = _resolved(config, "", told)
-    _learn_secrets(data)
+    learn_secrets(data)
     return to_place(data, told)
-
-
-def _learn_secrets(data: Mapping[str, object]) -> None:
-    """What it holds of secrets is shown nowhere from now on; nor what is in the variables that it names."""
-    for name, value in data.items():
-        if name not in ("workload", "more_workloads"):
-            KNOWN.learn_tree(name, value)
-    host = data.get("host")
-    for group in (host.get("ssh") if isinstance(host, Mapping) else None, data.get("notify")):
-        for name, variable in group.items() if isinstance(group, Mapping) else ():
-            if name.endswith("_env"):
-                KNOWN.learn([os.environ.get(str(variable), "")])
 
 
 def _apply(config: DictConfig, asked: Asked) -> list[str]:

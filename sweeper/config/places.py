@@ -24,12 +24,12 @@ def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) 
     meaning too: MLflow would write into another folder, or nowhere.
     """
     uri, storage, folder = _text(tracking, "uri"), _text(study, "storage"), _text(study, "dir")
+    if lines := _folder_mistakes({"study.dir": (folder, folder)}):  # the addresses are made from it
+        return lines
     if wrong := _storage_mistake(storage, uri):
         return [f"study.storage: {shown(storage)} {wrong}"]
     if reason := uri_mistake(uri):
-        return [f"tracking.uri: {reason}", *_folder_mistakes({"study.dir": (folder, folder)})]
-    if lines := _folder_mistakes({"study.dir": (folder, folder)}):
-        return lines
+        return [f"tracking.uri: {reason}"]
     places = {}
     if storage.startswith(_SQLITE):
         places["study.storage"] = (storage, storage.removeprefix(_SQLITE).partition("?")[0])

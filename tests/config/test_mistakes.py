@@ -51,7 +51,7 @@ MISTAKES = [
     ("on_finish=leave", "on_finish: 'leave'", "'stop', 'serve_best' or 'restore'"),
     ("on_finish=restore", "on_finish: restore", "host.replace_server=PORT"),
     ("on_finish_port=8000", "on_finish_port: 8000", "without on_finish=serve_best"),
-    ("notify.webhook=example.org", "notify.webhook: 'example.org'", "should begin with https:// or http://"),
+    ("notify.webhook=example.org", "notify.webhook: ***", "should begin with https:// or http://"),
     ("notify.webhook_env='https://x.org/y'", "notify.webhook_env: 'https://x.org/y'", "not the URL itself"),
     ("notify.events=[done]", "notify.events.0: 'done'", "'first_winner', 'finished', 'interrupted' or 'aborted'"),
     ("budget.trials=null", "budget.trials: null", "whole number"),

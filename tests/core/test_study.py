@@ -14,6 +14,7 @@ from sweeper.samplers.encoding import distribution, optuna_name, suggest
 from sweeper.spec import BudgetSpec, Choice, IntRange, Parameter, ServerConfig, SpaceSpec
 from sweeper.storage import StudyStore
 from sweeper.study import Ranking, Study
+from sweeper.study_facts import searched_otherwise
 from tests.fakes import launch
 
 pytestmark = pytest.mark.study
@@ -168,12 +169,14 @@ def test_brute_force_has_an_order_for_each_seed(tmp_path: Path) -> None:
 
 def test_a_study_goes_on_with_another_sampler_and_says_so(tmp_path: Path) -> None:
     study = open_study(tmp_path, sampler="random")
-    assert study.searched_otherwise() == ""
+    assert searched_otherwise(study.store, "random", 0) == ""
     run_all(study, BudgetSpec(trials=3, finalists=1, confirm_launches=0))
     other = open_study(tmp_path, sampler="tpe", seed=5)
-    assert other.searched_otherwise().startswith("the search was random with seed 0 and is now tpe with seed 5;")
+    assert searched_otherwise(other.store, "tpe", 5).startswith(
+        "the search was random with seed 0 and is now tpe with seed 5;"
+    )
     assert len(run_all(other, BudgetSpec(trials=5, finalists=1, confirm_launches=0))) == 2
-    assert open_study(tmp_path, sampler="tpe", seed=5).searched_otherwise() == ""
+    assert searched_otherwise(open_study(tmp_path).store, "tpe", 5) == ""
 
 
 def test_a_trial_that_died_before_its_record_is_asked_for_again_under_its_number(tmp_path: Path) -> None:
