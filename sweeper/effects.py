@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from sweeper.stats import CONFIDENCE, t_quantile
+from sweeper.stats import CONFIDENCE, exp, t_quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,7 +164,7 @@ class _Fit:
             return counted
         value, error = term
         reach = t_quantile(CONFIDENCE, self.degrees) * error
-        pct, low, high = (100 * math.expm1(each) for each in (value, value - reach, value + reach))
+        pct, low, high = (100 * (exp(each) - 1) for each in (value, value - reach, value + reach))
         return replace(counted, pct=pct, low=low, high=high)
 
 
@@ -208,7 +208,7 @@ def _described(factors: Mapping[str, Sequence[str]], pair: tuple[str, str], p: f
     for a, b, rest in zip(factors[pair[0]], factors[pair[1]], fit.rest, strict=True):
         groups.setdefault((a, b), []).append(float(rest))
     levels, rests = max(groups.items(), key=lambda item: (abs(sum(item[1])) / math.sqrt(len(item[1])), item[0]))
-    return Interaction(pair, p, levels, 100 * math.expm1(sum(rests) / len(rests)), len(rests))
+    return Interaction(pair, p, levels, 100 * (exp(sum(rests) / len(rests)) - 1), len(rests))
 
 
 def _marks(levels: Sequence[str], level: str) -> Matrix:

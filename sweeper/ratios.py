@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sweeper.stats import CONFIDENCE, Group, pooled_variance, t_quantile, uneven_spreads
+from sweeper.stats import CONFIDENCE, Group, exp, pooled_variance, t_quantile, uneven_spreads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,7 +147,7 @@ def _ratio(seen: Evidence, share: float, choosing: Evidence | None) -> Ratio:
     """What is seen of one group that may use a `share` of the error."""
     allowed = 1 - CONFIDENCE
     if not seen.degrees:
-        return Ratio(math.exp(seen.gap))
+        return Ratio(exp(seen.gap))
     if not seen.error:
         return _exact(seen.gap)
     reach = t_quantile(1 - share * allowed, seen.degrees) * seen.error
@@ -155,9 +155,9 @@ def _ratio(seen: Evidence, share: float, choosing: Evidence | None) -> Ratio:
     if choosing is not None:
         low, p = _lowest(seen, share, choosing), _combined(seen, share, choosing)
     return Ratio(
-        value=math.exp(seen.gap),
-        low=math.exp(low),
-        high=math.exp(seen.gap + reach),
+        value=exp(seen.gap),
+        low=exp(low),
+        high=exp(seen.gap + reach),
         p=p,
         t=seen.gap / seen.error,
         enough=_enough(share, choosing),
@@ -206,7 +206,7 @@ def _tail(seen: Evidence, truth: float) -> float:
 
 def _exact(gap: float) -> Ratio:
     """Of values that never vary: as sure as can be."""
-    ratio, above = math.exp(gap), gap > 1e-9
+    ratio, above = exp(gap), gap > 1e-9
     return Ratio(ratio, ratio, ratio, 0.0 if above else 1.0, math.inf if above else -math.inf)
 
 

@@ -88,3 +88,11 @@ def fisher_greater(found: int, of: int, other_found: int, of_others: int) -> flo
 
     table = np.array([[found, of - found], [other_found, of_others - other_found]])
     return float(stats.fisher_exact(table, alternative="greater").pvalue)
+
+
+def exp(logarithm: float) -> float:
+    """The number of that logarithm; the greatest one for a logarithm that no number has.
+
+    Bounds of two values that have nothing to do with each other lie beyond all numbers.
+    """
+    return math.exp(min(logarithm, 709.0))

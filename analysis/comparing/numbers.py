@@ -15,7 +15,7 @@ from analysis.reading import Reading
 from sweeper.deciding.launches import usable
 from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import FlagValue
-from sweeper.stats import CONFIDENCE, t_quantile
+from sweeper.stats import CONFIDENCE, exp, t_quantile
 
 
 @dataclass(frozen=True)
@@ -96,17 +96,17 @@ def change(earlier: Side, later: Side, trials: tuple[TrialRecord, TrialRecord]) 
     gap = _mean_log(values[1]) - _mean_log(values[0])
     whole = sum(errors)
     if whole <= 0:
-        return Change(math.exp(gap), math.exp(gap), math.exp(gap))
+        return Change(exp(gap), exp(gap), exp(gap))
     degrees = whole**2 / sum(e**2 / s.degrees for e, s in zip(errors, spreads, strict=True))
     width = t_quantile(CONFIDENCE, degrees) * math.sqrt(whole)
-    return Change(math.exp(gap), math.exp(gap - width), math.exp(gap + width))
+    return Change(exp(gap), exp(gap - width), exp(gap + width))
 
 
 def reach(side: Side, trial: TrialRecord) -> float:
     """By what factor the true mean of a trial may lie above or below its value: the two-sided 90 % interval."""
     spread = side.reading.verdict.noise.expected_launch
     error = spread.pct / 100 / math.sqrt(max(1, len(side.values(trial))))
-    return math.exp(t_quantile(CONFIDENCE, spread.degrees) * error)
+    return exp(t_quantile(CONFIDENCE, spread.degrees) * error)
 
 
 def replaced(earlier: Side, later: Side) -> dict[str, tuple[frozenset[FlagValue], frozenset[FlagValue]]]:
@@ -136,7 +136,7 @@ def overall(pairs: Sequence[Matched]) -> Change | None:
     mean = sum(logs) / len(logs)
     variance = sum((each - mean) ** 2 for each in logs) / (len(logs) - 1)
     width = t_quantile(CONFIDENCE, len(logs) - 1) * math.sqrt(variance / len(logs))
-    return Change(math.exp(mean), math.exp(mean - width), math.exp(mean + width))
+    return Change(exp(mean), exp(mean - width), exp(mean + width))
 
 
 def _by_settings(trials: Sequence[TrialRecord], apart: set[str]) -> dict[tuple[object, ...], TrialRecord]:

@@ -7,13 +7,13 @@ reached at accept_length x (baseline / its throughput): no unit, no clock and no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.diagnose.context import Context, Point, Span, pct_text, percent
 from analysis.diagnose.finding import Evidence, Finding, Severity
 from sweeper.least_squares import Interval
+from sweeper.stats import exp
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def break_evens(context: Context) -> list[BreakEven]:
         if has is None or drafter in found:
             continue
         log = context.log_ratio(baseline, point)
-        ratio = Interval(math.exp(log.value), math.exp(log.low), math.exp(log.high))
+        ratio = Interval(exp(log.value), exp(log.low), exp(log.high))
         needed = Span(max(1.0, has.low * ratio.low), max(1.0, has.high * ratio.high))
         found[drafter] = BreakEven(drafter, point, has, ratio, needed)
     return sorted(found.values(), key=lambda one: one.ratio.value)

@@ -18,6 +18,7 @@ from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
 from sweeper.records import TrialRecord
 from sweeper.spec import FlagValue, ServerConfig
+from sweeper.stats import exp
 
 THROUGHPUTS = ("output_throughput", "decode_throughput", "mean_prompt_throughput")
 """Objectives in tokens per second: what accept_length over step time gives."""
@@ -66,7 +67,7 @@ class Point:
     @property
     def value(self) -> float:
         """The objective."""
-        return math.exp(self.log_value)
+        return exp(self.log_value)
 
     @cached_property
     def items(self) -> frozenset[tuple[str, str]]:
@@ -231,7 +232,7 @@ def _accept_length(trial: TrialRecord) -> Span | None:
 
 def percent(logarithm: Interval) -> Interval:
     """The logarithm of a ratio as a difference in percent."""
-    return Interval(*(100 * math.expm1(each) for each in (logarithm.value, logarithm.low, logarithm.high)))
+    return Interval(*(100 * (exp(each) - 1) for each in (logarithm.value, logarithm.low, logarithm.high)))
 
 
 def pct_text(interval: Interval) -> str:

@@ -11,6 +11,7 @@ from sweeper.deciding.launches import hours_between
 from sweeper.errors import FailureKind
 from sweeper.least_squares import Noise, around, fit
 from sweeper.records import LaunchRecord, TrialRecord
+from sweeper.stats import exp
 
 NEVER_KEPT = 1.05
 """accept_length below it: `EAGLE` instead of `EAGLE3` gives 1.00 silently, a draft of random weights 1.004."""
@@ -117,7 +118,7 @@ def prompt_classes(context: Context) -> Finding | None:
     if best is None:
         return None
     _, first, second, (value, low, high) = best
-    told = f"{100 * math.expm1(value):.0f} % ({100 * math.expm1(low):.0f} to {100 * math.expm1(high):.0f})"
+    told = f"{100 * (exp(value) - 1):.0f} % ({100 * (exp(low) - 1):.0f} to {100 * (exp(high) - 1):.0f})"
     return Finding(
         "prompt_classes",
         Severity.NOTE,

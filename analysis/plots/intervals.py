@@ -18,7 +18,7 @@ from analysis.reading import Reading
 from sweeper.metrics import METRICS
 from sweeper.naming import without_common_words
 from sweeper.records import TrialRecord, TrialState
-from sweeper.stats import CONFIDENCE, t_quantile
+from sweeper.stats import CONFIDENCE, exp, t_quantile
 from sweeper.text import plain
 
 MAX_ROWS = 30
@@ -69,7 +69,7 @@ def measured_intervals(reading: Reading) -> list[Interval]:
         value = trial.mean(reading.objective)
         if trial.state is not TrialState.COMPLETE or value is None:
             continue
-        width = math.exp(reach / math.sqrt(len(trial.measured)))
+        width = exp(reach / math.sqrt(len(trial.measured)))
         name = "baseline" if trial.is_baseline else trial_name(trial, reading.base) or ""
         found.append(Interval(trial, name, value, value / width, value * width, is_estimated(trial)))
     return sorted(found, key=lambda each: -each.value)

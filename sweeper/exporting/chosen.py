@@ -15,7 +15,7 @@ from sweeper.exporting.evidence import evidence
 from sweeper.exporting.handover import Handover, plain_name, require_writable, without_secrets
 from sweeper.kept_search import KeptSearch
 from sweeper.records import LaunchRecord, TrialRecord, TrialState
-from sweeper.secrets import secrets_of
+from sweeper.secrets import MASK, secrets_of
 from sweeper.storage import StudyStore
 
 ADVISED, BEST, BASELINE = "advised", "best", "baseline"
@@ -112,7 +112,7 @@ def handover_of(choice: Choice) -> Handover:
         host=launch.host,
     )
     require_writable(handover)
-    if any(secrets.hide(word) != word for word in (*serving.command, *serving.model)):
+    if any(MASK in word or secrets.hide(word) != word for word in (*serving.command, *serving.model)):
         raise ConfigError(
             ["engine.command: a secret stands in it or in model.path; give it to the server otherwise"]
         )

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from sweeper.engines.serving import NODE_ADDRESS, Serving
 from sweeper.errors import ConfigError
-from sweeper.secrets import Secrets, is_secret_name
+from sweeper.secrets import MASK, Secrets, is_secret_name
 from sweeper.spec import ServerConfig
 
 MAX_NAME = 40
@@ -115,10 +115,13 @@ def node_address(measured: str) -> Word:
 def without_secrets(
     flags: Mapping[str, tuple[str, ...]], env: Mapping[str, str], secrets: Secrets
 ) -> tuple[dict[str, tuple[Word, ...]], dict[str, Word]]:
-    """The same with a Setting in the place of every value that is a secret, or that one is part of."""
+    """The same with a Setting in the place of every value that is a secret, or that one is part of.
+
+    The study itself holds a mask in its place.
+    """
 
     def told(name: str, value: str) -> Word:
-        if not is_secret_name(name) and secrets.hide(value) == value:
+        if not is_secret_name(name) and MASK not in value and secrets.hide(value) == value:
             return value
         return Setting("SERVER_" + re.sub(r"[^A-Z0-9]", "_", name.upper()), holds=name)
 

@@ -70,7 +70,7 @@ def test_studies_are_compared_by_name_and_by_folder(folder: Path, capsys: pytest
     [
         pytest.param(
             "postgresql://me:secret@127.0.0.1:9/x:night",
-            "--with ...:night: study.storage: 'postgresql://***@127",
+            "--with ...:night: study.storage: 'postgresql+psycopg://***@127",
             marks=pytest.mark.host,
         ),
         ("nonesuch", "--with nonesuch: study.name: 'nonesuch'"),
