@@ -71,6 +71,8 @@ def next_launch(rig: Rig, study: Study, night: Night, probe: NcclProbe) -> Propo
                 probe.run_if_due()
         except NightOver:
             return None
+        if rig.interrupts.finish_requested:  # during the probe
+            return None
         if (proposal := study.ask(budget)) is not None or not study.waits_for:
             return proposal
         if told != study.waits_for:

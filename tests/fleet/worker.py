@@ -96,7 +96,7 @@ def main() -> None:
     spec = spec.model_copy(
         update={
             "budget": BudgetSpec(trials=int(trials), finalists=1, confirm_launches=confirm, baseline_every=20),
-            "study": spec.study.model_copy(update={"lease_s": float(lease_s)}),
+            "study": spec.study.model_copy(update={"lease_s": float(lease_s), "dir": folder}),
             "host": HostSpec(name=host, state_dir="/state", port_low=18200, port_high=18201),
         }
     )

@@ -86,6 +86,7 @@ class DamagedStore(StudyStore):
 
 class _DamagedStudy:
     study_name = "night"
+    _storage = None
 
     def __init__(self, trial: Mapping[str, Any], study: Mapping[str, Any]) -> None:
         self.user_attrs = dict(study)

@@ -29,7 +29,7 @@ RUNS = [line for line in COMMANDS if line.startswith(".venv/bin/specsweep run")]
 
 def test_the_readme_has_the_commands_that_this_file_runs() -> None:
     others = [line for line in COMMANDS if line not in RUNS]
-    looks = [".venv/bin/specsweep report", ".venv/bin/specsweep ui"]
+    looks = [f".venv/bin/specsweep {command}" for command in ("status", "report", "ui")]
     assert others == ["make sweep", "make test", *looks, "make rehearse"]  # the last: tests/sglang/test_night.py
     assert len(RUNS) >= 4
 
@@ -84,6 +84,9 @@ def test_make_sweep_report_and_ui_do_what_the_readme_says(tmp_path: Path) -> Non
     assert len(store.trials()) == 12
     assert len({trial.key for trial in store.trials()}) == 12
 
+    stands = [".venv/bin/specsweep", "status"]
+    told = subprocess.run(stands, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
+    assert "llamacpp_ngram" in told.stdout
     reported = subprocess.run([".venv/bin/specsweep", "report"], cwd=checkout, env=environment, check=False)
     assert reported.returncode == 0
     assert "## Verdict" in (sweeps / "llamacpp_ngram-report.md").read_text(encoding="utf-8")
