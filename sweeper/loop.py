@@ -65,13 +65,13 @@ def next_launch(rig: Rig, study: Study, night: Night, probe: NcclProbe) -> Propo
     A worker for which there is nothing to launch now waits until the others are done: one of them may die.
     """
     told = ""
-    while not rig.interrupts.finish_requested and (budget := night.budget()) is not None:
+    while not asked_to_end(rig) and (budget := night.budget()) is not None:
         try:
             with rig.interrupts.night_ends_in(night.left_s()):
                 probe.run_if_due()
         except NightOver:
             return None
-        if rig.interrupts.finish_requested:  # during the probe
+        if asked_to_end(rig):  # during the probe
             return None
         if (proposal := study.ask(budget)) is not None or not study.waits_for:
             return proposal
@@ -80,6 +80,11 @@ def next_launch(rig: Rig, study: Study, night: Night, probe: NcclProbe) -> Propo
             told = study.waits_for
         rig.clock.sleep(min(LOOK_S, rig.spec.study.lease_s / 4))
     return None
+
+
+def asked_to_end(rig: Rig) -> bool:
+    """Whether a person has asked to end after the present launch; that may happen at any moment."""
+    return rig.interrupts.finish_requested
 
 
 def launched(proposal: Proposal, rig: Rig, study: Study, night: Night, launch: Launch) -> LaunchRecord | None:

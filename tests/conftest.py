@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from playwright.sync_api import Browser, sync_playwright
 
 from sweeper.known_secrets import KNOWN
 
@@ -44,3 +47,15 @@ def _own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 def _no_secrets_of_other_tests() -> None:
     """What one test planted as a secret is plain text to the next."""
     KNOWN.forget()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium: one for all tests, since a process has one connection to browsers."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("there is no Chromium; on Debian: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()

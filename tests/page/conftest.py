@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from analysis.blocks import Document
 from analysis.comparing.document import comparison
@@ -22,17 +20,6 @@ from tests.analysis.eventful import eventful_night
 from tests.analysis.large import large_night, stored
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("Chromium is not installed")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 def night(num_trials: int, name: str = "night") -> Reading:

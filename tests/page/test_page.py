@@ -65,9 +65,9 @@ _MISPLACED = """() => [...document.querySelectorAll('svg.chart')].flatMap(svg =>
 
 
 @contextmanager
-def opened(browser: Browser, file: Path, width: int, scheme: Scheme) -> Iterator[tuple[Page, list[str]]]:
+def opened(chromium: Browser, file: Path, width: int, scheme: Scheme) -> Iterator[tuple[Page, list[str]]]:
     """The page, and what it did that it must not: asked for anything else, or complained."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page, told = context.new_page(), []
     page.on("console", lambda message: told.append(message.text))
     page.on("pageerror", lambda error: told.append(str(error)))
@@ -81,9 +81,9 @@ def opened(browser: Browser, file: Path, width: int, scheme: Scheme) -> Iterator
 
 @pytest.mark.parametrize(("name", "width", "scheme"), SEEN)
 def test_it_loads_nothing_fits_the_screen_and_no_label_is_lost(
-    browser: Browser, pages: Pages, name: str, width: int, scheme: Scheme
+    chromium: Browser, pages: Pages, name: str, width: int, scheme: Scheme
 ) -> None:
-    with opened(browser, pages(name), width, scheme) as (page, told):
+    with opened(chromium, pages(name), width, scheme) as (page, told):
         assert told == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(_MISPLACED) == []
@@ -97,15 +97,15 @@ def test_it_loads_nothing_fits_the_screen_and_no_label_is_lost(
 
 
 @pytest.mark.parametrize(("name", "scheme"), CHECKED)
-def test_axe_finds_nothing(browser: Browser, pages: Pages, name: str, scheme: Scheme) -> None:
-    with opened(browser, pages(name), 1280, scheme) as (page, _):
+def test_axe_finds_nothing(chromium: Browser, pages: Pages, name: str, scheme: Scheme) -> None:
+    with opened(chromium, pages(name), 1280, scheme) as (page, _):
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         violations = Axe().run(page).response["violations"]
         assert [(one["id"], one["impact"], one["nodes"][0]["html"][:200]) for one in violations] == []
 
 
-def test_tables_that_scroll_can_be_reached_by_the_keyboard(browser: Browser, pages: Pages) -> None:
-    with opened(browser, pages("trials-40"), 375, "light") as (page, _):
+def test_tables_that_scroll_can_be_reached_by_the_keyboard(chromium: Browser, pages: Pages) -> None:
+    with opened(chromium, pages("trials-40"), 375, "light") as (page, _):
         unreachable = page.evaluate(
             "[...document.querySelectorAll('.scroll, pre')].filter(area => area.scrollWidth > area.clientWidth"
             " && area.tabIndex !== 0).length"
@@ -113,8 +113,8 @@ def test_tables_that_scroll_can_be_reached_by_the_keyboard(browser: Browser, pag
         assert unreachable == 0
 
 
-def test_a_value_opens_to_the_launches_behind_it(browser: Browser, pages: Pages) -> None:
-    with opened(browser, pages("trials-40"), 1280, "light") as (page, _):
+def test_a_value_opens_to_the_launches_behind_it(chromium: Browser, pages: Pages) -> None:
+    with opened(chromium, pages("trials-40"), 1280, "light") as (page, _):
         row = page.locator("#trial-0")
         assert not row.get_by_text("launch 0 (baseline)").is_visible()
         row.locator("summary").click()
@@ -122,8 +122,8 @@ def test_a_value_opens_to_the_launches_behind_it(browser: Browser, pages: Pages)
         assert row.get_by_text("passes").first.is_visible()
 
 
-def test_on_paper_nothing_is_folded_away(browser: Browser, pages: Pages) -> None:
-    with opened(browser, pages("eventful"), 1280, "dark") as (page, _):
+def test_on_paper_nothing_is_folded_away(chromium: Browser, pages: Pages) -> None:
+    with opened(chromium, pages("eventful"), 1280, "dark") as (page, _):
         asked = page.locator("#raw-data").get_by_text("Every measured request")
         assert not asked.is_visible()
         page.emulate_media(media="print")
