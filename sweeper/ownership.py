@@ -131,7 +131,7 @@ class Shared:
         if not self._leases.claim(_name(trial.number, number)):
             raise LeaseLost(f"trial {trial.number}: launch {number} was taken by another worker")
         for lease in begun:
-            if not lease.owner:
+            if not lease.owner and not any(other.owner for other in begun):  # else somebody has it already
                 self._say(f"trial {trial.number} is taken over from host {lease.host}: its worker's lease is over")
         return number
 
