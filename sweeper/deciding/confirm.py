@@ -30,12 +30,13 @@ def confirmations(
     """Trial numbers of the confirming launches still to make: `rounds` of each, unless it becomes clear before.
 
     Baseline and finalists take turns, every other time in reverse, so that a
-    drift of the host meets all alike.
+    drift of the host meets all alike. Who was dropped stays out when there are more `rounds` later: launches of
+    another day, without the baseline's beside them, are compared with nothing.
     """
     if not chosen:
         return []
     made = {trial.number: len(attempts(trial, chosen)) for trial in (baseline, *chosen)}
-    in_play = [trial.number for trial in chosen]
+    in_play = [trial.number for trial in chosen if made[trial.number] >= made[0] - 1]  # others were dropped
     for looked in range(MIN_ROUNDS, rounds):
         if min(made[number] for number in (0, *in_play)) < looked:
             break

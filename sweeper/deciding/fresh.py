@@ -27,7 +27,8 @@ CHOOSING_HOURS = 24.0
 fresh one, ..."""
 
 MIN_CHOOSING = 3
-"""... if so many of them are the baseline's: fewer know no drift."""
+"""... if there are so many of the finalist and of the baseline. Fewer of the baseline know no drift; a finalist that
+was not launched again stood out, and allowing for the choice among all would make that speak against it."""
 
 
 @dataclass(frozen=True)
@@ -158,17 +159,16 @@ def compare(
     even = not uneven_spreads((control, *values.values()))
     base = _countable(baseline, fresh[0], objective) if even else []
     chose = {number: _countable(by_number[number], fresh[0], objective) for number in values}
-    if len(base) < MIN_CHOOSING:
-        chose = {number: [] for number in values}
+    seen = {number: _choice(number, chose[number], base, objective, before) for number in values}
     terms = Terms(
         shares=_shares([leaders[number] for number in values]),
         others=tuple(before.repeated.values()),
-        choosing=tuple(_choice(number, chose[number], base, objective, before) for number in values),
+        choosing=tuple(seen.values()),
     )
     return Confirmed(
         fresh={0: control, **values},
         ratios=dict(zip(values, ratios_to_control(tuple(values.values()), control, terms), strict=True)),
-        num_choosing={number: len(launches) for number, launches in chose.items()},
+        num_choosing={number: len(chose[number]) if seen[number] else 0 for number in values},
     )
 
 
@@ -214,7 +214,7 @@ def _choice(
     number: int, launches: Sequence[LaunchRecord], base: Sequence[LaunchRecord], objective: str, before: Before
 ) -> Evidence | None:
     """What the launches say by which a finalist was chosen among all that were tried, a steady drift taken out."""
-    if not launches:
+    if min(len(launches), len(base)) < MIN_CHOOSING:
         return None
     others = tuple(group for other, group in before.repeated.items() if other != number)
     hours = (_hours(base), _hours(launches))

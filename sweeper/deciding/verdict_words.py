@@ -116,7 +116,7 @@ def _launches(verdict: Verdict, row: Comparison) -> str:
     fresh = (
         f"{theirs} fresh launches each" if theirs == base else f"{theirs} fresh launches, {base} of the baseline"
     )
-    chosen = f"; the {row.num_choosing} by which it was chosen count a little" if row.num_choosing > 1 else ""
+    chosen = f"; the {row.num_choosing} by which it was chosen count a little" if row.num_choosing else ""
     return f"From {fresh}{chosen}."
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.lossless import Gate
+from sweeper.deciding.sharing import CLOSING_HOST, scale_host
 from sweeper.deciding.verdict import Verdict, decide
 from sweeper.engines.registry import engine_for
 from sweeper.engines.serving import Loads
@@ -43,7 +44,8 @@ def choose(store: StudyStore, asked: str) -> Choice:
     recorded = store.trials()
     trials, _ = comparable(recorded)
     gate = Gate(allow_lossy=store.fact("allow_lossy") is True)
-    verdict = decide(trials, kept.objective, engine_for(kept.engine).simplicity, gate)
+    host = scale_host(recorded, kept.objective, str(store.fact(CLOSING_HOST) or ""))
+    verdict = decide(trials, kept.objective, engine_for(kept.engine).simplicity, gate, host)
     number = _number(asked, trials, verdict, kept.objective)
     trial = next((found for found in (*trials, *recorded) if found.number == number), None)
     if trial is None:

@@ -65,6 +65,13 @@ def one_winner(rng: random.Random) -> World:
     return World(gains)
 
 
+def lonely_winner(rng: random.Random) -> World:
+    """One is 3 % faster, and nobody comes near it: the others are 5 to 40 % slower than the baseline."""
+    gains = [1.03] + [rng.uniform(0.6, 0.95) for _ in range(NUM_RIVALS - 1)]
+    rng.shuffle(gains)
+    return World(gains)
+
+
 def faster_host(rng: random.Random) -> World:
     """As `null`, and the host becomes 5 % faster over the night: whoever is measured late looks good."""
     return replace(null(rng), drift_pct=5.0)
@@ -109,6 +116,7 @@ def _speed(steps: int, width: int, chance: float) -> float:
 SCENARIOS = (
     Scenario(1, "no difference", null),
     Scenario(2, "one is 3 % faster", one_winner),
+    Scenario(9, "one is 3 % faster, all others slower", lonely_winner),
     Scenario(3, "no difference, host 5 % faster at the end", faster_host),
     Scenario(4, "no difference, host 5 % slower at the end", slower_host),
     Scenario(5, "one is 3 % faster, host 5 % slower", winner_on_slower_host),

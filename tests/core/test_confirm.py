@@ -123,6 +123,14 @@ def test_a_single_fresh_launch_says_nothing() -> None:
     assert compare(base, [rival], OBJECTIVE) is None
 
 
+def test_who_was_dropped_stays_out_when_a_later_start_asks_for_more_launches() -> None:
+    base = trial(0, [50], confirm=[50, 50.6, 49.6, 50.3, 49.7])
+    close = trial(1, [51], confirm=[50.9, 50.3, 50.6, 49.9, 50.8], m=1)
+    dropped = trial(2, [51], confirm=[49.7, 50], m=2)
+    assert confirmations(base, [close, dropped], 5, OBJECTIVE, Before()) == []
+    assert set(confirmations(base, [close, dropped], 7, OBJECTIVE, Before())) == {0, 1}
+
+
 def chosen(
     *, jump: float = 1.0, drift_per_hour: float = 0.0, gain: float = 1.05, age_h: float = 0.0
 ) -> tuple[TrialRecord, TrialRecord]:
@@ -201,6 +209,15 @@ def test_they_do_not_count_beside_fewer_than_three_of_the_baseline() -> None:
     base, rival = chosen()
     few = base.model_copy(update={"launches": base.launches[4:]})
     ratio, count = seen(few, rival)
+    assert count == 0
+    assert ratio.enough == pytest.approx(NORMAL.inv_cdf(0.95))
+
+
+def test_they_do_not_count_for_one_that_stood_out_and_was_not_launched_again() -> None:
+    """One search launch, the best of twenty: allowing for the choice would leave nothing, and speak against it."""
+    base, rival = chosen()
+    alone = rival.model_copy(update={"launches": rival.launches[:1] + rival.launches[3:]})
+    ratio, count = seen(base, alone, Before(num_tried=20))
     assert count == 0
     assert ratio.enough == pytest.approx(NORMAL.inv_cdf(0.95))
 
