@@ -27,8 +27,8 @@ CHOOSING_HOURS = 24.0
 fresh one, ..."""
 
 MIN_CHOOSING = 3
-"""... if there are so many of the finalist and of the baseline. Fewer of the baseline know no drift. A finalist that
-stood out was not launched again; allowing for the choice among all, its one launch would speak against it."""
+"""... if there are so many of the finalist and of the baseline. Fewer of the baseline know no drift. A finalist
+that stood out was not launched again; allowing for the choice among all, its one launch would speak against it."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sweeper.errors import ConfigError
 from sweeper.records import TrialRecord, TrialState
 from sweeper.storage import StudyStore
 
@@ -61,7 +62,10 @@ class SweepFolder:
         """The study's trials; empty before there is a study."""
         if not (self.directory / "sweeps" / "optuna.db").exists():
             return ()
-        return self.store().trials()
+        try:
+            return self.store().trials()
+        except ConfigError:  # killed after the tables were made, before the study
+            return ()
 
     def store(self) -> StudyStore:
         sweeps = self.directory / "sweeps"
