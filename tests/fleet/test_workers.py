@@ -34,14 +34,14 @@ def fleet_of(database: str, tmp_path: Path) -> Iterator[FleetOf]:
 
 def test_a_dead_worker_s_trial_is_taken_over_once_and_keeps_its_number(fleet_of: FleetOf) -> None:
     fleet = fleet_of(trials=5)
-    dying = fleet.start("a", launch_s=60)
-    dying.wait_for("launch 0 0 baseline")
+    dying = fleet.start("a", launch_s=8)
+    dying.wait_for("launch 1 0 search")  # not the baseline: each host measures its own, whoever has that trial
     dying.kill()
     dying.end()
     heirs = [fleet.start("b"), fleet.start("c")]
     assert [heir.end() for heir in heirs] == [0, 0]
     said = "\n".join(heir.output for heir in heirs)
-    assert len(re.findall(r"note: trial 0 is taken over from host a: its worker's lease is over", said)) == 1
+    assert len(re.findall(r"note: trial 1 is taken over from host a: its worker's lease is over", said)) == 1
     seen = figures(fleet)
     assert seen.states == {"complete": 5}
     assert (seen.duplicates, seen.twice_measured, seen.left_behind) == (0, 0, 0)
