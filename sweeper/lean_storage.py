@@ -25,9 +25,10 @@ from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_s
 _CHUNK = 400
 """Trials that are read at once: below what any database takes as parameters of one statement."""
 
-TRIALS, PARAMS, VALUES, STEPS, USER, SYSTEM, STUDY = (
+STUDIES, TRIALS, PARAMS, VALUES, STEPS, USER, SYSTEM, STUDY = (
     getattr(model, "__table__")  # noqa: B009  (mypy knows it as a FromClause only)
     for model in (
+        models.StudyModel,
         models.TrialModel,
         models.TrialParamModel,
         models.TrialValueModel,

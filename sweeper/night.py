@@ -6,12 +6,11 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sweeper.deadline import NightSpan, shown_end, span_of
+from sweeper.deadline import NightSpan, shown_end
 from sweeper.deciding.affordable import CONFIRMATION, RECHECKS, SEARCH, Purse, afford, under
-from sweeper.deciding.durations import energy_wh, launch_s, learn, start_s
 from sweeper.deciding.plan import Progress
-from sweeper.errors import ConfigError
-from sweeper.night_facts import NightFacts, require_power
+from sweeper.night_facts import NightFacts, require_power, required_span
+from sweeper.purses import purses_of
 from sweeper.records import TrialRecord
 from sweeper.rig import Rig
 from sweeper.spec import BudgetSpec
@@ -61,11 +60,8 @@ class Night:
         if budget.energy_kwh is not None:
             require_power(rig)
         facts = NightFacts(study.store, rig.launcher.host)
-        last, span = facts.last(), None
-        if budget.until is not None:
-            span = span_of(budget.until, now, rig.clock.zone(), last)
-            if span is None:
-                raise ConfigError([f"budget.until: '{budget.until}' is past: it is now {_now(rig)}"])
+        last = facts.last()
+        span = required_span(budget, rig.clock, last)
         night = cls(rig, study, span)
         if span is not None:
             facts.keep(span)
@@ -150,31 +146,7 @@ class Night:
 
     def _purses(self, trials: Sequence[TrialRecord]) -> list[Purse]:
         """What runs out, as far as it was asked for."""
-        spec, limits = self._rig.spec, self._rig.spec.limits
-        warmups_s = sum(workload.warmup_max_s for workload in spec.workloads)
-        first_s = limits.start_s + limits.stop_grace_s + warmups_s
-        longest_s = first_s + sum(workload.max_measure_s for workload in spec.workloads)
-        times = learn(trials, launch_s, longest_s)
-        purses = []
-        if (until_s := self._until_s()) is not None and self._span is not None:
-            whole_s = (self._span.ends_at - self._span.begun_at).total_seconds()
-            left_s = until_s - self._finish_s(trials)
-            purses.append(
-                Purse(f"budget.until={self._asked.until}", left_s, whole_s, times, first_s, is_time=True)
-            )
-        if self._asked.hours is not None:
-            whole_s = 3600 * self._asked.hours
-            spent_s = sum(launch_s(n) for t in trials for n in t.launches if n.host == self._rig.launcher.host)
-            left_s = whole_s - spent_s
-            purses.append(
-                Purse(f"budget.hours={self._asked.hours:g}", left_s, whole_s, times, first_s, is_time=True)
-            )
-        if self._asked.energy_kwh is not None:
-            whole_wh = 1000 * self._asked.energy_kwh
-            left_wh = whole_wh - spent_wh(trials)
-            name = f"budget.energy_kwh={self._asked.energy_kwh:g}"
-            purses.append(Purse(name, left_wh, whole_wh, learn(trials, energy_wh, 0.0), first=1.0))
-        return purses
+        return purses_of(self._rig.spec, self._rig.launcher.host, trials, self._span, self._until_s())
 
     def _least(self, trials: Sequence[TrialRecord]) -> str:
         """What a first launch needs, in words; empty once launches have taught what they take."""
@@ -183,22 +155,3 @@ class Night:
             return ""
         settings = "limits.start_s, workload.warmup_max_s and limits.stop_grace_s"
         return f": before one has been measured {spent(first_s)} are needed ({settings})"
-
-    def _finish_s(self, trials: Sequence[TrialRecord]) -> float:
-        """What leaving the host as asked takes at the end: another start, unless it is just left."""
-        if self._rig.spec.on_finish == "stop":
-            return 0.0
-        return learn(trials, start_s, self._rig.spec.limits.start_s).upper(None)
-
-
-def spent_wh(trials: Sequence[TrialRecord]) -> float:
-    """Watt-hours of all launches; those that were not measured count as the others do, by their time."""
-    launches = [launch for trial in trials for launch in trial.launches]
-    known = [(wh, launch_s(launch)) for launch in launches if (wh := energy_wh(launch)) is not None]
-    total_wh, total_s = sum(wh for wh, _ in known), sum(seconds for _, seconds in known)
-    unknown_s = sum(launch_s(launch) for launch in launches if energy_wh(launch) is None)
-    return total_wh + (unknown_s * total_wh / total_s if total_s else 0.0)
-
-
-def _now(rig: Rig) -> str:
-    return rig.clock.now().astimezone(rig.clock.zone()).strftime("%Y-%m-%d %H:%M")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from sweeper.deadline import NightSpan
+from launchers.clock import Clock
+from sweeper.deadline import NightSpan, span_of
 from sweeper.errors import ConfigError
 from sweeper.rig import Rig
 from sweeper.spec import BudgetSpec
@@ -45,6 +46,20 @@ class NightFacts:
 def _named(budget: BudgetSpec, span: NightSpan | None) -> str:
     ends_at = span.ends_at.isoformat() if span else ""
     return f"{ends_at} {budget.hours} {budget.energy_kwh} {budget.trials} {budget.confirm_launches}"
+
+
+def required_span(budget: BudgetSpec, clock: Clock, last: NightSpan | None) -> NightSpan | None:
+    """The night that a start now belongs to, the `last` one or a new one; None without an end.
+
+    Raises ConfigError for an end that is past.
+    """
+    if budget.until is None:
+        return None
+    span = span_of(budget.until, clock.now(), clock.zone(), last)
+    if span is None:
+        now = clock.now().astimezone(clock.zone()).strftime("%Y-%m-%d %H:%M")
+        raise ConfigError([f"budget.until: '{budget.until}' is past: it is now {now}"])
+    return span
 
 
 def require_power(rig: Rig) -> None:

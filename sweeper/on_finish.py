@@ -22,7 +22,6 @@ from sweeper.rig import Rig
 from sweeper.server import left_running, new_nonce
 from sweeper.study import Study
 from sweeper.text import plain
-from sweeper.trial import placed
 
 _MAX_NAME = 60
 LEFT = "left_on"
@@ -131,7 +130,7 @@ class Leaving:
                 return f"{name_of(kept)} is still served on port {port} of {standing.host}."
             self._stop_kept(standing)
         nonce = f"{self._study.name[:_MAX_NAME]}-{new_nonce()}"
-        spec, trace = placed(trial.canonical, port, nonce, self._rig), LaunchTrace()
+        spec, trace = self._rig.placing.launch_spec(trial.canonical, port, nonce), LaunchTrace()
         self._rig.view.notice(f"serving trial {trial.number}, {name}, on port {port}")
         try:
             left_running(spec, self._rig.server, trace, self._rig.view.phase)

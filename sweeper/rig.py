@@ -12,6 +12,7 @@ from sweeper.interrupts import Interrupts
 from sweeper.launch_trace import ServerRig
 from sweeper.live import View
 from sweeper.measuring.load import Load
+from sweeper.placing import Placing
 from sweeper.spec import ServerConfig, SweepSpec
 
 _PROBE_TOKENS = 8
@@ -46,6 +47,11 @@ class Rig:
         """The configuration without speculation, canonical."""
         base = ServerConfig(flags=self.spec.engine.flags, env=self.spec.engine.env)
         return self.engine.baseline(base, self.facts)
+
+    @property
+    def placing(self) -> Placing:
+        """What makes the command lines of launches."""
+        return Placing(self.spec, self.engine, self.facts)
 
     @property
     def watch_gpus(self) -> bool:

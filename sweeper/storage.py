@@ -62,6 +62,29 @@ class StudyStore:
         """The same study as seen by a search; `optuna` itself only ever reads and keeps books."""
         return optuna.load_study(study_name=self.name, storage=self.optuna._storage, sampler=sampler)
 
+    def in_memory(self) -> StudyStore:
+        """A copy in which anything may be asked and written: nobody else sees it, and this process forgets it."""
+        made = StudyStore.new_in_memory(self.name, self._artifact_dir)
+        records = {trial.number: trial for trial in self.trials()}
+        for frozen in self.optuna.get_trials(deepcopy=True):
+            kept = {name: value for name, value in frozen.user_attrs.items() if not name.startswith(LAUNCH)}
+            launches = records[frozen.number].launches if frozen.number in records else ()
+            frozen.user_attrs = kept | {
+                f"{LAUNCH}{launch.launch_number}": {"record": launch.model_dump(mode="json"), "artifacts": []}
+                for launch in launches
+            }
+            made.optuna.add_trial(frozen)
+        for name, value in self.optuna.user_attrs.items():
+            if not name.startswith(LAUNCH):
+                made.set_fact(name, value)
+        return made
+
+    @classmethod
+    def new_in_memory(cls, name: str, artifact_dir: Path) -> StudyStore:
+        """An empty study in memory. No file or folder is made."""
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        return cls(optuna.create_study(study_name=name, direction="maximize"), artifact_dir)
+
     def trials(self) -> tuple[TrialRecord, ...]:
         """Every distinct trial in order of its number; launches of it oldest first."""
         return self.database.patiently(self._reader.trials)

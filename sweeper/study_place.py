@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import optuna
+import sqlalchemy
 
 from sweeper.addresses import is_shared, masked, normal_url
 from sweeper.database import (
@@ -19,7 +20,7 @@ from sweeper.database import (
     reason_of,
 )
 from sweeper.errors import ConfigError
-from sweeper.lean_storage import LeanStorage
+from sweeper.lean_storage import STUDIES, LeanStorage
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,25 @@ def _sqlite_file(url: str) -> Path | None:
 def _make_sqlite_dir(url: str) -> None:
     if (file := _sqlite_file(url)) is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
+
+
+def study_names(storage_url: str) -> list[str]:
+    """The studies of a storage, oldest first; none where there is no such file. Nothing is made.
+
+    Raises ConfigError when it cannot be opened.
+    """
+    url = normal_url(storage_url)
+    if (file := _sqlite_file(url)) is not None and not file.exists():
+        return []
+    try:
+        engine = sqlalchemy.create_engine(url, **engine_settings(url))
+        try:
+            if not sqlalchemy.inspect(engine).has_table(STUDIES.name):
+                return []
+            with engine.connect() as connection:
+                query = sqlalchemy.select(STUDIES.c.study_name).order_by(STUDIES.c.study_id)
+                return list(connection.scalars(query))
+        finally:
+            engine.dispose()
+    except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
+        raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error

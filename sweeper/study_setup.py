@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from sweeper.candidates import Candidates
 from sweeper.deciding.lossless import Gate
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.fingerprint import fingerprint
@@ -17,36 +20,56 @@ from sweeper.study_facts import searched_otherwise
 from sweeper.warm_start import earlier_observations
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A study with what it was made of. `notes`: what should be said of its search, one line each."""
+
+    study: Study
+    candidates: Candidates
+    sampler: SamplerSettings
+    notes: tuple[str, ...]
+
+
 def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study, list[str]]:
     """The study of a sweep, made if it does not exist yet, and what should be said of its search, one line each.
 
     Raises ConfigError, and StudyMismatch for one that was measured with other settings.
     """
     store = StudyStore.of(spec.study, create=True)
-    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
-    candidates = candidates_of(spec.space, base, engine, facts)
-    candidates.require_any(engine.is_speculative)
-    baseline, roles, search = engine.baseline(base, facts), engine.speculation(), search_of(spec, engine)
-    current = fingerprint(spec, facts)
-    notes = [search.text]
-    sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials)
-    if roles is not None and search.sampler == PHYSICS:
-        physics = Physics(candidates, roles, baseline, facts=facts)
-        earlier, told = earlier_observations(spec.study, physics, current, spec.objective_metric)
-        notes += told
-        made = Physics(candidates, roles, baseline, earlier, lambda: all_reduce_of(store), facts).sampler
-        sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials, made)
-    gate = Gate(allow_lossy=spec.verdict.allow_lossy)
-    study = Study(store, candidates, baseline, sampler, Ranking(spec.objective_metric, gate))
-    study.require_same(current)
+    prepared = study_in(store, spec, engine, facts)
+    study, candidates = prepared.study, prepared.candidates
+    study.require_same(fingerprint(spec, facts))
     unknown = unknown_to_physics(spec, engine)
     KeptSearch(
         engine=engine.name,
         objective=spec.objective_metric,
         space=spec.space,
-        base=base,
+        base=candidates.base,
         facts=facts,
         unknown=unknown,
     ).keep(store)
-    otherwise = searched_otherwise(store, sampler.name, sampler.seed)
-    return study, [*notes, *filter(None, [otherwise]), *candidates.never_legal()]
+    otherwise = searched_otherwise(store, prepared.sampler.name, prepared.sampler.seed)
+    return study, [*prepared.notes, *filter(None, [otherwise]), *candidates.never_legal()]
+
+
+def study_in(store: StudyStore, spec: SweepSpec, engine: Engine, facts: HostFacts) -> Prepared:
+    """A store as the study of a sweep. Writes nothing.
+
+    Raises ConfigError.
+    """
+    base = ServerConfig(flags=spec.engine.flags, env=spec.engine.env)
+    candidates = candidates_of(spec.space, base, engine, facts)
+    candidates.require_any(engine.is_speculative)
+    baseline, search = engine.baseline(base, facts), search_of(spec, engine)
+    notes = [search.text]
+    sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials)
+    roles = engine.speculation()
+    if roles is not None and search.sampler == PHYSICS:
+        physics = Physics(candidates, roles, baseline, facts=facts)
+        earlier, told = earlier_observations(spec.study, physics, fingerprint(spec, facts), spec.objective_metric)
+        notes += told
+        made = Physics(candidates, roles, baseline, earlier, lambda: all_reduce_of(store), facts).sampler
+        sampler = SamplerSettings(search.sampler, spec.study.seed, spec.study.startup_trials, made)
+    gate = Gate(allow_lossy=spec.verdict.allow_lossy)
+    study = Study(store, candidates, baseline, sampler, Ranking(spec.objective_metric, gate))
+    return Prepared(study, candidates, sampler, tuple(notes))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
-from launchers.base import LaunchSpec
 from launchers.replies import MARKER
-from sweeper.engines.base import Placement
 from sweeper.engines.environ import environ_argv, parse_environ
 from sweeper.errors import FailureKind, TrialError
 from sweeper.http import Target
@@ -21,7 +18,6 @@ from sweeper.objective import SCORE
 from sweeper.records import GpuWindow, LaunchRecord, Measurement, Proposal
 from sweeper.rig import Rig
 from sweeper.server import new_nonce, pick_port, running_server
-from sweeper.spec import ServerConfig
 from sweeper.text import plain
 from sweeper.workload_spec import WorkloadSpec
 
@@ -40,7 +36,7 @@ def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
     if reasons := rig.engine.violations(proposal.canonical, rig.facts):
         return save(launch.failed(TrialError(FailureKind.ILLEGAL, "; ".join(reasons))), {})
     try:
-        spec = placed(proposal.canonical, pick_port(rig.launcher), new_nonce(), rig)
+        spec = rig.placing.launch_spec(proposal.canonical, pick_port(rig.launcher), new_nonce())
         launch.argv = spec.argv
         with running_server(spec, rig.server, launch.trace, rig.view.phase) as target:
             launch.doubts += require_unfaked(launch.trace, rig)
@@ -136,23 +132,3 @@ def _bench(proposal: Proposal, workload: WorkloadSpec, port: int, rig: Rig) -> B
         send_all=send_all_from(host_load, rig.view.phase),
         objective_metric=spec.objective_metric if decides else "",
     )
-
-
-def placed(config: ServerConfig, port: int, nonce: str, rig: Rig) -> LaunchSpec:
-    """The engine's command line at this port; with the GPUs of the host, if only some are to be used."""
-    host = rig.spec.host
-    placement = Placement(
-        command=rig.spec.engine.command,
-        model_path=rig.facts.model_path,
-        port=port,
-        nonce=nonce,
-        bind=host.address or "127.0.0.1",
-        num_nodes=1 + len(host.nodes),
-        node_address=host.node_address,
-    )
-    spec = rig.engine.launch_spec(config, placement)
-    if not host.gpus:
-        return spec
-    visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, host.gpus))}
-    others = tuple(replace(other, env={**visible, **other.env}) for other in spec.others)
-    return replace(spec, env={**visible, **spec.env}, others=others)

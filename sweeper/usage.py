@@ -46,6 +46,21 @@ Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either
 same command goes on later.
 """
 
+PLAN_HELP = """\
+Say what a run would do: the space after the rules, the first command lines, when it would end. Starts nothing.
+
+It takes the settings of the run. The host is not asked and nothing is written: what is known of the host
+comes from earlier studies in study.dir, and what is not checked is said. `specsweep run --dry-run` is the same.
+
+  specsweep plan                                    of the embedded sweep
+  specsweep plan preset=kimi_k25_eagle3_8gpu host.ssh.destination=gpu1 budget.until=07:00
+                                                    how much of the search fits before seven
+  specsweep plan study.name=night --trials 10       the next ten that the search would launch
+  specsweep plan --json                             for scripts; the keys are in docs/plan.md
+
+Exit code 3 says that a run would be refused, since the study was made with other settings.
+"""
+
 STOP_HELP = """\
 Stop what sweeps have left on the host: a server that on_finish=serve_best left serving, and leftovers.
 
@@ -148,6 +163,9 @@ Open MLflow's web page on the sweep's database: runs side by side, charts, logs 
 """
 
 
+PLANNED_TRIALS = 3
+
+
 @dataclass(frozen=True)
 class Usage:
     """One command: `text` begins with its summary; `options` adds what it takes beside overrides."""
@@ -179,6 +197,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def _run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--plain", action="store_true", help="plain lines even on a terminal")
+    sub.add_argument("--dry-run", action="store_true", help="only say what would be done (specsweep plan)")
+    sub.set_defaults(trials=PLANNED_TRIALS, json=False)
+
+
+def _plan_options(sub: argparse.ArgumentParser) -> None:
+    words = "how many trials of the search to show (default: %(default)s)"
+    sub.add_argument("--trials", type=int, default=PLANNED_TRIALS, metavar="N", help=words)
+    sub.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _stop_options(sub: argparse.ArgumentParser) -> None:
@@ -241,6 +267,7 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
 
 USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
+    "plan": Usage(PLAN_HELP, _plan_options),
     "status": Usage(STATUS_HELP, _status_options),
     "stop": Usage(STOP_HELP, _stop_options),
     "report": Usage(REPORT_HELP, _report_options),

@@ -61,7 +61,7 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
     Raises ConfigError, before anything is started, with the mistakes that any of the hosts has.
     """
     rest = [text for text in arguments.overrides if not text.startswith(_KEY)]
-    _require_usable({name: [*rest, f"host={name}"] for name in hosts}, arguments)
+    specs_of_hosts(hosts, arguments)
     where = [] if arguments.config_dir is None else ["--config-dir", str(arguments.config_dir)]
     command = [sys.executable, "-m", "sweeper", "run", "--plain", *where, "--", *rest]
     width, out = max(map(len, hosts)), lenient(sys.stdout)
@@ -79,8 +79,13 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
     return min(map(_exit_code, codes.values()), key=_WORST_FIRST.index)
 
 
-def _require_usable(overrides: dict[str, list[str]], arguments: argparse.Namespace) -> None:
-    """Raises ConfigError: for what is wrong with any host, each line once."""
+def specs_of_hosts(hosts: Sequence[str], arguments: argparse.Namespace) -> list[SweepSpec]:
+    """The specification of each host's worker.
+
+    Raises ConfigError: for what is wrong with any host, each line once.
+    """
+    rest = [text for text in arguments.overrides if not text.startswith(_KEY)]
+    overrides = {name: [*rest, f"host={name}"] for name in hosts}
     mistakes: list[str] = []
     specs: dict[str, SweepSpec] = {}
     for name, words in overrides.items():
@@ -99,6 +104,7 @@ def _require_usable(overrides: dict[str, list[str]], arguments: argparse.Namespa
         mistakes.append(f"host.name: {sorted(twice)[0]!r} is the name of several of {', '.join(overrides)}")
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
+    return list(specs.values())
 
 
 def _exit_code(code: int) -> ExitCode:

@@ -21,6 +21,7 @@ from sweeper.addresses import is_shared
 from sweeper.commands.fleet import hosts_of, run_on_all, worker_of
 from sweeper.commands.hosts import make_launcher, standing_on
 from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
+from sweeper.commands.plan import plan
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode, SweepAborted
 from sweeper.facts import read_host_facts
@@ -44,8 +45,15 @@ from sweeper.study_setup import open_study
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     """Run or continue the sweep; prints its result. Raises SpecsweepError, LauncherError, SweepInterrupted."""
+    if arguments.dry_run:
+        return plan(arguments)
     if (hosts := hosts_of(arguments.overrides)) is not None:
         return run_on_all(hosts, arguments)
+    return _run_here(arguments)
+
+
+def _run_here(arguments: argparse.Namespace) -> ExitCode:
+    """One sweep on one host. Raises SpecsweepError, LauncherError, SweepInterrupted."""
     overrides, config_dir = arguments.overrides, arguments.config_dir
     spec = config.load(overrides, config_dir).spec
     console = Console(file=lenient(sys.stdout))

@@ -10,9 +10,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from hydra import initialize_config_module
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -22,32 +22,20 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, QuotedString, RangeSweep, ValueType
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig, OmegaConf
 
 from sweeper.config.files import YamlError, not_utf8, trap_mistakes, yaml_mistake
-from sweeper.config.mistakes import cannot_resolve, one_line, shown, unicode_mistake, valid_names
+from sweeper.config.mistakes import one_line, shown, valid_names
 from sweeper.config.overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
+from sweeper.config.own_file import named_in, own_file
 from sweeper.config.schema import to_place, to_spec
 from sweeper.config.secret_values import learn_secrets
 from sweeper.config.sweeps import Sweep
+from sweeper.config.values import LIBRARY_ERRORS, apply, expand_home, resolved
 from sweeper.errors import ConfigError
 from sweeper.spec import StudyPlace, SweepSpec
 
 Built = TypeVar("Built")
-
-_LIBRARY_ERRORS = (HydraException, OmegaConfBaseException, OSError, ValueError, TypeError, RecursionError)
-"""What Hydra and OmegaConf raise at files and values that make no sense (tried: tests/config)."""
-
-_REPLACED = ("objective",)
-"""What a mapping on the command line takes the place of, instead of being added to what is there."""
-
-_HOME_PATHS = (("study", "dir"), ("study", "artifacts"))
-_HOST_PATHS = (("host", "state_dir"), ("model", "path"))
-"""Where a leading ~ means the home directory: no shell expands it behind an equals sign.
-
-The paths of a host that is not this machine are expanded there.
-"""
 
 
 @dataclass(frozen=True)
@@ -61,9 +49,10 @@ class Loaded:
 def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
     """Compose, override and check. Files in `config_dir` go before the packaged ones of the same name.
 
+    What `specsweep.yaml` in the working directory says holds unless it is given here (own_file.py).
     Raises ConfigError with every mistake that was found. Writes nothing and logs nothing.
     """
-    return Loaded(*_load(overrides, config_dir, partial(_spec, config_dir)))
+    return Loaded(*_load(overrides, config_dir, _spec))
 
 
 def load_place(overrides: Sequence[str], config_dir: Path | None = None) -> StudyPlace:
@@ -75,24 +64,29 @@ def load_place(overrides: Sequence[str], config_dir: Path | None = None) -> Stud
 
 
 def _load(
-    overrides: Sequence[str], config_dir: Path | None, build: Callable[[DictConfig, Sequence[Asked]], Built]
+    overrides: Sequence[str],
+    config_dir: Path | None,
+    build: Callable[[DictConfig, Sequence[Asked], Path | None], Built],
 ) -> tuple[Built, Mapping[str, str]]:
     """What `build` makes of the composed configuration, and the option that was chosen of each group."""
     if config_dir is not None and not config_dir.is_dir():
         raise ConfigError([f"--config-dir: {shown(str(config_dir))} is not a directory"])
+    own = own_file(Path())
+    folder = config_dir or own.config_dir
     _register_resolvers()
-    loader = _loader(config_dir)
-    asked, mistakes = _parsed(overrides)
+    loader = _loader(folder)
+    typed, mistakes = _parsed(overrides)
+    asked = [*own.without(typed), *typed]
     unknown = _unknown_options(asked, loader)
     mistakes += unknown.values()
     try:
-        config = _composed(loader, [a.text for a in asked if a.key in GROUPS and a.key not in unknown], config_dir)
+        config = _composed(loader, [a.text for a in asked if a.key in GROUPS and a.key not in unknown], folder)
         groups = {name: str(option) for name, option in config.hydra.runtime.choices.items() if name in GROUPS}
-        built = build(config, [a for a in asked if a.key not in GROUPS])
+        built = build(config, [a for a in asked if a.key not in GROUPS], folder)
     except ConfigError as error:
-        raise ConfigError([*mistakes, *without_groups(error.mistakes, unknown)]) from None
+        mistakes += without_groups(error.mistakes, unknown)
     if mistakes:
-        raise ConfigError(mistakes)
+        raise ConfigError(named_in(mistakes, own.without(typed)))
     return built, groups
 
 
@@ -192,7 +186,7 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
         raise ConfigError([*traps, yaml_mistake(error)]) from None
     except UnicodeDecodeError as error:
         raise ConfigError(not_utf8(config_dir) if config_dir else [one_line(str(error))]) from None
-    except _LIBRARY_ERRORS as error:
+    except LIBRARY_ERRORS as error:
         where = f" (in {config_dir})" if config_dir else ""
         text = one_line(str(error).partition("Config search path")[0])
         raise ConfigError([*traps, f"the files cannot be combined{where}: {text}"]) from None
@@ -202,12 +196,12 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
     return config
 
 
-def _spec(config_dir: Path | None, config: DictConfig, asked: Sequence[Asked]) -> SweepSpec:
+def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -> SweepSpec:
     """The composed configuration, overridden and checked. Raises ConfigError with all mistakes."""
-    before = _resolved(config, "", {}).get("space")
-    told = {line: line for one in asked for line in _apply(config, one)}
-    _expand_home(config)
-    data = _resolved(config, "", told)
+    before = resolved(config, "", {}).get("space")
+    told = {line: line for one in asked for line in apply(config, one)}
+    expand_home(config)
+    data = resolved(config, "", told)
     learn_secrets(data)
     if "preset" in data:
         told["preset"] = "preset: the file of the chosen preset must begin with `# @package _global_`"
@@ -220,71 +214,12 @@ def _spec(config_dir: Path | None, config: DictConfig, asked: Sequence[Asked]) -
     return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, config_dir)
 
 
-def _place(config: DictConfig, asked: Sequence[Asked]) -> StudyPlace:
+def _place(config: DictConfig, asked: Sequence[Asked], _: Path | None) -> StudyPlace:
     """The study's and the view's part of the configuration. Raises ConfigError with all mistakes in it."""
     told = {
-        line: line for one in asked if one.key.startswith(("study", "tracking")) for line in _apply(config, one)
+        line: line for one in asked if one.key.startswith(("study", "tracking")) for line in apply(config, one)
     }
-    _expand_home(config)
-    data = _resolved(config, "", told)
+    expand_home(config)
+    data = resolved(config, "", told)
     learn_secrets(data)
     return to_place(data, told)
-
-
-def _apply(config: DictConfig, asked: Asked) -> list[str]:
-    """Set or remove one value in `config`; what stands in the way."""
-    parent, _, name = asked.key.rpartition(".")
-    try:
-        if not asked.delete:
-            merge = asked.key not in _REPLACED
-            OmegaConf.update(config, asked.key, asked.value, merge=merge, force_add=True)
-            return []
-        node = OmegaConf.select(config, parent) if parent else config
-        if not isinstance(node, DictConfig) or name not in node:
-            names = [str(key) for key in node] if isinstance(node, DictConfig) else []
-            return [f"{asked.text}: there is no {asked.key} to remove; {valid_names(name, names)}"]
-        del node[name]
-        conditions = OmegaConf.select(config, "space.when")
-        if parent in ("space", "space.env") and isinstance(conditions, DictConfig):
-            conditions.pop(name, None)
-    except _LIBRARY_ERRORS as error:
-        return [f"{asked.text}: cannot be applied: {one_line(str(error).partition('full_key:')[0])}"]
-    return []
-
-
-def _resolved(node: DictConfig | ListConfig, path: str, told: dict[str, str]) -> dict[str, object]:
-    """The entries as plain data, resolved, without Hydra's own; a list's entries under their index.
-
-    What cannot be resolved is left out, with a line in `told` under its path.
-    """
-    result: dict[str, object] = {}
-    entries: Any = node
-    for key in node if isinstance(node, DictConfig) else range(len(node)):
-        name = key if isinstance(key, str) else repr(key)
-        place = f"{path}.{name}" if path else name
-        try:
-            if OmegaConf.is_missing(node, key):
-                told[place] = f"{place}: is missing; give it: {place}=VALUE"
-            elif isinstance(entries[key], str) and (reason := unicode_mistake(entries[key])):
-                told[place] = f"{place}: {shown(entries[key])} {reason}"
-            elif place != "hydra":
-                result[name] = _plain(entries[key], place, told)
-        except _LIBRARY_ERRORS as error:
-            told[place] = cannot_resolve(place, str(error))
-    return result
-
-
-def _plain(value: object, path: str, told: dict[str, str]) -> object:
-    if isinstance(value, DictConfig):
-        return _resolved(value, path, told)
-    return list(_resolved(value, path, told).values()) if isinstance(value, ListConfig) else value
-
-
-def _expand_home(config: DictConfig) -> None:
-    raw: Any = OmegaConf.to_container(config, resolve=False)
-    host = raw.get("host")
-    is_local = not isinstance(host, dict) or host.get("kind") != "ssh"
-    for group, name in (*_HOME_PATHS, *(_HOST_PATHS if is_local else ())):
-        value = raw[group].get(name) if isinstance(raw.get(group), dict) else None
-        if isinstance(value, str) and value.startswith("~/"):
-            config[group][name] = str(Path(value).expanduser())

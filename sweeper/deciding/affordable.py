@@ -113,10 +113,15 @@ def _fits(
     begun = any(trial.state is TrialState.RUNNING for trial in trials)
     if step.purpose is Purpose.CONFIRM or not budget.confirm_launches or begun:
         return purse.left >= one
-    finalists = _num_finalists(budget, trials)
+    return purse.left >= one + kept_back(purse, budget, _num_scored(trials), searching=SEARCH not in cut)
+
+
+def kept_back(purse: Purse, budget: BudgetSpec, num_scored: int, *, searching: bool = True) -> float:
+    """What is kept back for the end once so many configurations have a score: to choose finalists and confirm."""
+    finalists = _num_finalists(budget, num_scored)
     rounds = _num_rounds(purse, budget, finalists)
-    rechecks = _num_rechecks(budget, trials) if SEARCH not in cut else 0
-    return purse.left >= one + learned.total(rounds, rounds * finalists + rechecks)
+    rechecks = _num_rechecks(budget, num_scored) if searching else 0
+    return purse.learned.total(rounds, rounds * finalists + rechecks)
 
 
 def _cannot_confirm(
@@ -125,7 +130,7 @@ def _cannot_confirm(
     """The purses that do not even hold the fewest launches that confirm anything; asked before the search ends."""
     if not budget.confirm_launches or SEARCH in cut or _is_confirming(trials):
         return []
-    finalists = _num_finalists(budget, trials)
+    finalists = _num_finalists(budget, _num_scored(trials))
     return [
         purse.name
         for purse in purses
@@ -152,8 +157,8 @@ def _num_scored(trials: Sequence[TrialRecord]) -> int:
     return sum(trial.state is TrialState.COMPLETE for trial in trials[1:])
 
 
-def _num_finalists(budget: BudgetSpec, trials: Sequence[TrialRecord]) -> int:
-    return min(budget.finalists, 1 + _num_scored(trials))
+def _num_finalists(budget: BudgetSpec, num_scored: int) -> int:
+    return min(budget.finalists, 1 + num_scored)
 
 
 def _num_rounds(purse: Purse, budget: BudgetSpec, finalists: int) -> int:
@@ -163,7 +168,7 @@ def _num_rounds(purse: Purse, budget: BudgetSpec, finalists: int) -> int:
     return min(budget.confirm_launches, max(MIN_ROUNDS, affordable))
 
 
-def _num_rechecks(budget: BudgetSpec, trials: Sequence[TrialRecord]) -> int:
+def _num_rechecks(budget: BudgetSpec, num_scored: int) -> int:
     """About so many launches choose the finalists: half of those that could be on the shortlist are too slow."""
-    found = min(budget.shortlist, _num_scored(trials))
+    found = min(budget.shortlist, num_scored)
     return (found + 1) // 2 if found > budget.finalists else 0

@@ -1,0 +1,84 @@
+"""`specsweep plan`, which is `specsweep run --dry-run`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from launchers.clock import Clock, SystemClock
+from sweeper import config
+from sweeper.commands.fleet import hosts_of, specs_of_hosts
+from sweeper.commands.notes import arrival_notes, shown_secrets_notes, storage_notes
+from sweeper.errors import ConfigError, ExitCode
+from sweeper.planning.making import plan_of
+from sweeper.planning.model import Plan
+from sweeper.planning.words import OK, QUIET, WARNING, Line, Part, parts
+from sweeper.spec import SweepSpec
+from sweeper.streams import lenient
+
+MAX_TRIALS_SHOWN = 50
+_STYLES = {OK: "green", WARNING: "yellow", QUIET: "dim", "": ""}
+_NARROW = 60
+
+
+def plan(arguments: argparse.Namespace) -> ExitCode:
+    """Say what a start would do; nothing is started and nothing is written. Raises SpecsweepError."""
+    if not 0 <= arguments.trials <= MAX_TRIALS_SHOWN:
+        raise ConfigError([f"--trials: {arguments.trials} should be 0 to {MAX_TRIALS_SHOWN}"])
+    clock = SystemClock()
+    hosts = hosts_of(arguments.overrides)
+    notes = list(shown_secrets_notes(arguments.overrides))
+    if hosts is None:
+        specs = [config.load(arguments.overrides, arguments.config_dir).spec]
+    else:
+        notes.append(f"{len(hosts)} hosts share the study: the time is told as if each had all launches alone")
+        specs = specs_of_hosts(hosts, arguments)
+    plans = [plan_of(spec, arguments.trials, clock, (*notes, *_notes(spec))) for spec in specs]
+    if arguments.json:
+        data = [json.loads(each.model_dump_json()) for each in plans]
+        sys.stdout.write(json.dumps(data[0] if hosts is None else data, indent=2) + "\n")
+        return ExitCode.OK
+    console = Console(file=lenient(sys.stdout), highlight=False)
+    for each in plans:
+        show(each, console, clock)
+    return ExitCode.OK
+
+
+def _notes(spec: SweepSpec) -> list[str]:
+    return [*arrival_notes(spec), *storage_notes(spec)]
+
+
+def show(found: Plan, console: Console, clock: Clock) -> None:
+    """Print it in parts; command lines without colour or indentation, so that they can be copied."""
+    console.print("Nothing is started, nothing is written.", style="dim")
+    for part in parts(found, clock.zone(), console.width):
+        if part.title:
+            console.print(f"\n{part.title}", style="bold", markup=False)
+        _print_part(part, console)
+
+
+def _print_part(part: Part, console: Console) -> None:
+    label_width = max((len(line.label) for line in part.lines), default=0)
+    for line in part.lines:
+        if line.is_command:
+            console.print(line.text, markup=False, soft_wrap=True)
+        else:
+            console.print(_row(line, label_width))
+
+
+def _row(line: Line, label_width: int) -> Table | Padding:
+    """A label and its text beside one another; text alone is set in a little."""
+    text = Text(line.text, style=_STYLES[line.tone])
+    if not label_width:
+        return Padding(text, (0, 0, 0, 2))
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(style="dim", no_wrap=True, min_width=label_width, justify="left")
+    grid.add_column(overflow="fold")
+    grid.add_row(line.label, text)
+    return grid

@@ -1,0 +1,61 @@
+"""What a night has of time and energy, what is left of it, and what a launch takes of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sweeper.deadline import NightSpan
+from sweeper.deciding.affordable import Purse
+from sweeper.deciding.durations import energy_wh, launch_s, learn, start_s
+from sweeper.records import TrialRecord
+from sweeper.spec import SweepSpec
+
+
+def first_launch_s(spec: SweepSpec) -> float:
+    """Seconds that must be left for a launch while none has been measured, its measuring left out."""
+    warmups_s = sum(workload.warmup_max_s for workload in spec.workloads)
+    return spec.limits.start_s + spec.limits.stop_grace_s + warmups_s
+
+
+def longest_launch_s(spec: SweepSpec) -> float:
+    """Seconds that a launch takes at most by its limits; more than it ever takes."""
+    return first_launch_s(spec) + sum(workload.max_measure_s for workload in spec.workloads)
+
+
+def purses_of(
+    spec: SweepSpec, host: str, trials: Sequence[TrialRecord], span: NightSpan | None, until_s: float | None
+) -> list[Purse]:
+    """What runs out on `host`, as far as it was asked for. `until_s`: seconds to the end of the night `span`."""
+    budget, first_s = spec.budget, first_launch_s(spec)
+    times = learn(trials, launch_s, longest_launch_s(spec))
+    purses = []
+    if until_s is not None and span is not None:
+        whole_s = (span.ends_at - span.begun_at).total_seconds()
+        left_s = until_s - _finish_s(spec, trials)
+        purses.append(Purse(f"budget.until={budget.until}", left_s, whole_s, times, first_s, is_time=True))
+    if budget.hours is not None:
+        whole_s = 3600 * budget.hours
+        left_s = whole_s - sum(launch_s(n) for t in trials for n in t.launches if n.host == host)
+        purses.append(Purse(f"budget.hours={budget.hours:g}", left_s, whole_s, times, first_s, is_time=True))
+    if budget.energy_kwh is not None:
+        whole_wh = 1000 * budget.energy_kwh
+        name = f"budget.energy_kwh={budget.energy_kwh:g}"
+        left_wh = whole_wh - spent_wh(trials)
+        purses.append(Purse(name, left_wh, whole_wh, learn(trials, energy_wh, 0.0), first=1.0))
+    return purses
+
+
+def spent_wh(trials: Sequence[TrialRecord]) -> float:
+    """Watt-hours of all launches; those that were not measured count as the others do, by their time."""
+    launches = [launch for trial in trials for launch in trial.launches]
+    known = [(wh, launch_s(launch)) for launch in launches if (wh := energy_wh(launch)) is not None]
+    total_wh, total_s = sum(wh for wh, _ in known), sum(seconds for _, seconds in known)
+    unknown_s = sum(launch_s(launch) for launch in launches if energy_wh(launch) is None)
+    return total_wh + (unknown_s * total_wh / total_s if total_s else 0.0)
+
+
+def _finish_s(spec: SweepSpec, trials: Sequence[TrialRecord]) -> float:
+    """What leaving the host as asked takes at the end: another start, unless it is just left."""
+    if spec.on_finish == "stop":
+        return 0.0
+    return learn(trials, start_s, spec.limits.start_s).upper(None)
