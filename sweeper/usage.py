@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sweeper import usage_before
+
 EXIT_CODES = """\
 exit codes:
     0  done: a verdict was reached, the night is over, or the sweep was complete already
@@ -44,21 +46,6 @@ Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.v
 
 Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
 same command goes on later.
-"""
-
-PLAN_HELP = """\
-Say what a run would do: the space after the rules, the first command lines, when it would end. Starts nothing.
-
-It takes the settings of the run. The host is not asked and nothing is written: what is known of the host
-comes from earlier studies in study.dir, and what is not checked is said. `specsweep run --dry-run` is the same.
-
-  specsweep plan                                    of the embedded sweep
-  specsweep plan preset=kimi_k25_eagle3_8gpu host.ssh.destination=gpu1 budget.until=07:00
-                                                    how much of the search fits before seven
-  specsweep plan study.name=night --trials 10       the next ten that the search would launch
-  specsweep plan --json                             for scripts; the keys are in docs/plan.md
-
-Exit code 3 says that a run would be refused, since the study was made with other settings.
 """
 
 STOP_HELP = """\
@@ -168,11 +155,15 @@ PLANNED_TRIALS = 3
 
 @dataclass(frozen=True)
 class Usage:
-    """One command: `text` begins with its summary; `options` adds what it takes beside overrides."""
+    """One command: `text` begins with its summary; `options` adds what it takes beside overrides.
+
+    `settings`: whether it takes any.
+    """
 
     text: str
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     also_asked: str = ""
+    settings: bool = True
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -187,18 +178,37 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
             epilog=body + "\n" + EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        usage.options(sub)
+        if not usage.settings:
+            sub.set_defaults(overrides=[])
+            continue
         words = f"GROUP=OPTION or path.to.value=VALUE{usage.also_asked}"
         sub.add_argument("overrides", nargs="*", metavar="OVERRIDE", help=words)
         sub.add_argument(
             "--config-dir", type=Path, metavar="DIR", help="a folder of your own groups, searched first"
         )
-        usage.options(sub)
 
 
 def _run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--plain", action="store_true", help="plain lines even on a terminal")
     sub.add_argument("--dry-run", action="store_true", help="only say what would be done (specsweep plan)")
     sub.set_defaults(trials=PLANNED_TRIALS, json=False)
+
+
+def _init_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write (default: here)")
+    for name, metavar, text in (
+        ("--host", "NAME", "local, or where ssh goes"),
+        ("--engine", "NAME", "sglang or llamacpp"),
+        ("--model", "PATH", "the model, on the host"),
+        ("--prompts", "FILE", "a file of prompts, or a packaged set"),
+    ):
+        sub.add_argument(name, metavar=metavar, help=text)
+    sub.add_argument(
+        "--drafter", action="append", default=[], metavar="PATH", help="a draft model; may be repeated"
+    )
+    sub.add_argument("--yes", action="store_true", help="take the defaults of what is not given; ask nothing")
+    sub.add_argument("--force", action="store_true", help="overwrite files that exist")
 
 
 def _plan_options(sub: argparse.ArgumentParser) -> None:
@@ -267,7 +277,8 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
 
 USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
-    "plan": Usage(PLAN_HELP, _plan_options),
+    "init": Usage(usage_before.INIT_HELP, _init_options, settings=False),
+    "plan": Usage(usage_before.PLAN_HELP, _plan_options),
     "status": Usage(STATUS_HELP, _status_options),
     "stop": Usage(STOP_HELP, _stop_options),
     "report": Usage(REPORT_HELP, _report_options),

