@@ -21,8 +21,8 @@ INIT_HELP = """\
 Write a small folder of configuration to begin with: host, model, space, workload, preset, each file commented.
 
 It asks five questions, each with an explanation and a default; for scripts give the answers as options. Nothing
-that exists is overwritten. The folder needs no checkout of specsweep: commands that are started in it find it by its
-specsweep.yaml.
+that exists is overwritten. The folder needs no checkout of specsweep: commands that are started in it find all by
+its specsweep.yaml.
 
   specsweep init                                    ask, and write into this folder
   specsweep init night --yes                        the defaults: llama.cpp and the packaged model on this machine

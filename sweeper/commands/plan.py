@@ -16,7 +16,6 @@ from sweeper import config
 from sweeper.commands.fleet import hosts_of, specs_of_hosts
 from sweeper.commands.notes import arrival_notes, shown_secrets_notes, storage_notes
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.known_secrets import KNOWN
 from sweeper.planning.making import plan_of
 from sweeper.planning.model import Plan
 from sweeper.planning.words import OK, QUIET, WARNING, Line, Part, parts
@@ -42,7 +41,7 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
         specs = specs_of_hosts(hosts, arguments)
     plans = [plan_of(spec, arguments.trials, clock, (*notes, *_notes(spec))) for spec in specs]
     if arguments.json:
-        data = [KNOWN.hide_json(json.loads(each.model_dump_json())) for each in plans]
+        data = [json.loads(each.model_dump_json()) for each in plans]
         sys.stdout.write(json.dumps(data[0] if hosts is None else data, indent=2) + "\n")
         return ExitCode.OK
     console = Console(file=lenient(sys.stdout), highlight=False)

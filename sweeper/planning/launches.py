@@ -46,7 +46,7 @@ def next_launches(prepared: Prepared, placing: Placing, budget: BudgetSpec, coun
 def _further(step: Step, asking: Asking, prepared: Prepared, budget: BudgetSpec, count: int) -> Iterator[int]:
     """Begin new trials and give their numbers: the baseline if there is none, then `count` of the search."""
     store, found = prepared.study.store, 0
-    while step.purpose in _SEARCHES and found < count:
+    while step.purpose in _SEARCHES and (found < count or not store.trials()):
         trials = store.trials()
         asking.know(trials)
         if not searches_on(trials, budget, asking.anything_left(trials)):
@@ -77,7 +77,7 @@ def _launch(trial: TrialRecord, purpose: Purpose, prepared: Prepared, placing: P
     return Launch(
         trial=trial.number,
         purpose=purpose.value,
-        name="baseline" if trial.is_baseline else difference_text(trial.canonical, prepared.study.baseline),
+        name="baseline" if trial.is_baseline else difference_text(config, prepared.study.baseline),
         commands=commands_of(config, placing),
         expected=forecast.text if forecast else "",
         reason=forecast.reason if forecast else "",

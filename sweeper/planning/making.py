@@ -11,10 +11,11 @@ from sweeper.deadline import NightSpan
 from sweeper.engines.base import Engine
 from sweeper.engines.registry import engine_for
 from sweeper.fingerprint import fingerprint, of_all_hosts, require_same
+from sweeper.known_secrets import KNOWN
 from sweeper.night_facts import NightFacts, required_span
 from sweeper.placing import Placing
 from sweeper.planning.ending import deadlines, ends, launches_to_go, within
-from sweeper.planning.history import Known, fingerprint_of, known_of, launch_time, learned_of
+from sweeper.planning.history import MODEL_UNKNOWN, Known, fingerprint_of, known_of, launch_time, learned_of
 from sweeper.planning.launches import next_launches
 from sweeper.planning.model import Plan
 from sweeper.planning.search import search_words, standing_words, unchecked
@@ -49,7 +50,7 @@ def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: tuple[str, ...] = 
     time, now = launch_time(spec, known), clock.now()
     end = ends(launches, time, _spread_s(spec, known), now)
     purses = purses_of(spec, spec.host.name, trials, span, _until_s(span, now))
-    return Plan(
+    made = Plan(
         study=spec.study.name,
         host=spec.host.name,
         engine=_engine_name(engine, known),
@@ -69,9 +70,10 @@ def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: tuple[str, ...] = 
         end_latest_at=end[2],
         deadlines=deadlines(purses, learned_of(spec, known), budget, launches, span),
         facts=known.source,
-        unchecked=unchecked(spec, known.is_own),
+        unchecked=unchecked(spec, has_own_facts=known.is_own, has_path=known.facts.model_path != MODEL_UNKNOWN),
         notes=notes,
     )
+    return Plan.model_validate(KNOWN.hide_json(made.model_dump(mode="json")))
 
 
 def _stored(spec: SweepSpec) -> StudyStore | None:

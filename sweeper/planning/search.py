@@ -55,7 +55,7 @@ def standing_words(trials: Sequence[TrialRecord], progress: Progress, *, is_new:
     return f"goes on: {done}"
 
 
-def unchecked(spec: SweepSpec, has_own_facts: bool) -> tuple[str, ...]:
+def unchecked(spec: SweepSpec, *, has_own_facts: bool, has_path: bool) -> tuple[str, ...]:
     """What a start reads from the host before the first launch, and a plan does not."""
     lines = [
         "the host: whether it is reached, idle and has the GPUs" if spec.host.kind == "ssh" else "this machine",
@@ -64,6 +64,6 @@ def unchecked(spec: SweepSpec, has_own_facts: bool) -> tuple[str, ...]:
     ]
     if has_own_facts:
         lines.append("whether any of these has changed since the study's last start")
-    if spec.model.prepare:
+    if not has_path:
         lines.append("the model's path, which model.prepare prints: MODEL_PATH stands for it")
     return tuple(lines)

@@ -94,9 +94,13 @@ def _end(plan: Plan, zone: datetime.tzinfo) -> Iterator[Line]:
         moments = (plan.end_expected_at, plan.end_earliest_at, plan.end_latest_at)
         expected, earliest, latest = (shown_end(moment, plan.now, zone) for moment in moments)
         length = spent((plan.end_expected_at - plan.now).total_seconds())
-        cut = any(each.holds is not None and each.holds < each.needed for each in plan.deadlines)
-        until = " if nothing cut it short" if cut else ""
-        yield Line("end", f"{about}{expected} ({earliest} to {latest}), in {length}{until}", "" if cut else OK)
+        cuts = [each for each in plan.deadlines if each.holds is not None and each.holds < each.needed]
+        if cuts:
+            yield Line(
+                "end", f"cut short by {cuts[0].setting}; without it {about}{expected}, in {length}", WARNING
+            )
+        else:
+            yield Line("end", f"{about}{expected} ({earliest} to {latest}), in {length}", OK)
     else:
         yield Line("end", "unknown, since the time of a launch is")
     for each in plan.deadlines:
