@@ -26,7 +26,7 @@ its specsweep.yaml.
 
   specsweep init                                    ask, and write into this folder
   specsweep init night --yes                        the defaults: llama.cpp and the packaged model on this machine
-  specsweep init night --host gpu1 --engine sglang --model /models/Qwen3-8B \
+  specsweep init night --host gpu1 --engine sglang --model /models/Qwen3-8B \\
       --drafter /models/Qwen3-8B-eagle3 --drafter /models/other-eagle3 --prompts mine.jsonl
                                                     SGLang over SSH, two drafters, prompts of your own
 """

@@ -65,9 +65,9 @@ def named_in(lines: Iterable[str], asked: Sequence[Asked]) -> list[str]:
 def _entries(path: Path) -> Mapping[object, object]:
     """The file as a mapping. Raises ConfigError for what is none."""
     try:
+        entries: object = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
         if traps := trap_mistakes(path):
             raise ConfigError(traps)
-        entries: object = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     except YamlError as error:
         raise ConfigError([yaml_mistake(error)]) from None
     except UnicodeDecodeError as error:
