@@ -24,8 +24,8 @@ def _steps(reading: Reading) -> Iterator[str]:
         yield "Let it go on with the same command: only fresh launches of the finalists show what is real."
     elif verdict.kind is not VerdictKind.NO_GAIN:
         yield (
-            f"Put it into production: `specsweep export` writes a launch script, a unit and more; the bare command "
-            f"is under {link('How to run it', 'how-to-run-it')}."
+            f"Put it into production: `specsweep export` writes a launch script, a unit and more; "
+            f"the bare command is under {link('How to run it', 'how-to-run-it')}."
         )
     else:
         yield from _without_gain(reading)
