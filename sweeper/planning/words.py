@@ -38,11 +38,11 @@ def parts(plan: Plan, zone: datetime.tzinfo, width: int) -> list[Part]:
     return [
         Part("", tuple(_summary(plan, zone))),
         Part("the space after the rules", tuple(_space(plan.space))),
-        Part("the search", tuple(Line("", plain(line, 500)) for line in plan.search)),
+        Part("the search", tuple(Line("-", plain(line, 500)) for line in plan.search)),
         *([Part("the next launches", tuple(_stand_ins(plan)))] if plan.launches else []),
         *(_launch(each, width) for each in plan.launches),
         Part(
-            "not checked: specsweep doctor asks the host", tuple(Line("", plain(t, 300)) for t in plan.unchecked)
+            "not checked: specsweep doctor asks the host", tuple(Line("-", plain(t, 300)) for t in plan.unchecked)
         ),
     ]
 
@@ -96,9 +96,8 @@ def _end(plan: Plan, zone: datetime.tzinfo) -> Iterator[Line]:
         length = spent((plan.end_expected_at - plan.now).total_seconds())
         cuts = [each for each in plan.deadlines if each.holds is not None and each.holds < each.needed]
         if cuts:
-            yield Line(
-                "end", f"cut short by {cuts[0].setting}; without it {about}{expected}, in {length}", WARNING
-            )
+            told = f"cut short by {cuts[0].setting}; the whole would end {about}{expected}, in {length}"
+            yield Line("end", told, WARNING)
         else:
             yield Line("end", f"{about}{expected} ({earliest} to {latest}), in {length}", OK)
     else:

@@ -29,7 +29,7 @@ def rows(database: str) -> dict[str, int]:
     """The tables, and how many rows each has."""
     with psycopg.connect(database.replace("+psycopg", "")) as connection:
         names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-        counts = {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone() for (name,) in names}  # type: ignore[arg-type]
+        counts = {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone() for (name,) in names}
     return {name: int(found[0]) for name, found in counts.items() if found is not None}
 
 
