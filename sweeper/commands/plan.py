@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,9 +15,9 @@ from rich.text import Text
 from launchers.clock import Clock, SystemClock
 from sweeper import config
 from sweeper.commands.fleet import hosts_of, specs_of_hosts
-from sweeper.commands.notes import arrival_notes, shown_secrets_notes, storage_notes
+from sweeper.commands.notes import arrival_notes, notes_on, shown_secrets_notes, storage_notes
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.planning.making import plan_of
+from sweeper.planning.making import Notes, plan_of
 from sweeper.planning.model import Plan
 from sweeper.planning.words import OK, QUIET, WARNING, Line, Part, parts
 from sweeper.spec import SweepSpec
@@ -39,7 +40,7 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     else:
         notes.append(f"{len(hosts)} hosts share the study: the time is told as if each had all launches alone")
         specs = specs_of_hosts(hosts, arguments)
-    plans = [plan_of(spec, arguments.trials, clock, (*notes, *_notes(spec))) for spec in specs]
+    plans = [plan_of(spec, arguments.trials, clock, _notes(spec, notes)) for spec in specs]
     if arguments.json:
         data = [json.loads(each.model_dump_json()) for each in plans]
         sys.stdout.write(json.dumps(data[0] if hosts is None else data, indent=2) + "\n")
@@ -50,8 +51,14 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     return ExitCode.OK
 
 
-def _notes(spec: SweepSpec) -> list[str]:
-    return [*arrival_notes(spec), *storage_notes(spec)]
+def _notes(spec: SweepSpec, known: Sequence[str]) -> Notes:
+    """What a run says before its first launch, as far as it is known without the host."""
+    return lambda engine, facts: (
+        *notes_on(spec, engine, facts),
+        *arrival_notes(spec),
+        *storage_notes(spec),
+        *known,
+    )
 
 
 def show(found: Plan, console: Console, clock: Clock) -> None:

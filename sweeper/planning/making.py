@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import statistics
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from launchers.clock import Clock
 from sweeper.deadline import NightSpan
-from sweeper.engines.base import Engine
+from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.fingerprint import fingerprint, of_all_hosts, require_same
 from sweeper.known_secrets import KNOWN
@@ -27,8 +28,11 @@ from sweeper.storage import StudyStore
 from sweeper.study_place import study_names
 from sweeper.study_setup import study_in
 
+Notes = Callable[[Engine, HostFacts], Iterable[str]]
+"""What a sweep's owner should know before it begins, one line each."""
 
-def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: tuple[str, ...] = ()) -> Plan:
+
+def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: Notes = lambda engine, facts: ()) -> Plan:
     """The plan, with the next launch and `count` trials of the search. The host is not asked, nothing is written.
 
     Raises ConfigError, and StudyMismatch for a study that a start would refuse, as far as that can be seen.
@@ -71,7 +75,7 @@ def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: tuple[str, ...] = 
         deadlines=deadlines(purses, learned_of(spec, known), budget, launches, span),
         facts=known.source,
         unchecked=unchecked(spec, has_own_facts=known.is_own, has_path=known.facts.model_path != MODEL_UNKNOWN),
-        notes=notes,
+        notes=tuple(notes(engine, known.facts)),
     )
     return Plan.model_validate(KNOWN.hide_json(made.model_dump(mode="json")))
 

@@ -53,7 +53,6 @@ class Space(Record):
     short_filter: ShortFilter | None
     continuous: tuple[str, ...]
     never_legal: tuple[str, ...]
-    without_effect: tuple[str, ...]
 
     @property
     def to_try(self) -> int | None:

@@ -58,7 +58,9 @@ def standing_words(trials: Sequence[TrialRecord], progress: Progress, *, is_new:
 def unchecked(spec: SweepSpec, *, has_own_facts: bool, has_path: bool) -> tuple[str, ...]:
     """What a start reads from the host before the first launch, and a plan does not."""
     lines = [
-        "the host: whether it is reached, idle and has the GPUs" if spec.host.kind == "ssh" else "this machine",
+        "the host: whether it is reached, idle and has the GPUs"
+        if spec.host.kind == "ssh"
+        else "this machine: whether it is idle",
         f"the server's program {' '.join(spec.engine.command)!r}: whether it runs, its version, its flags",
         "model and drafters: whether they are there, and their config.json",
     ]

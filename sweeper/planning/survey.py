@@ -45,9 +45,7 @@ class _Counts:
         self.names.setdefault(key, name)
 
 
-def survey(
-    candidates: Candidates, baseline: ServerConfig, roles: Speculation | None, without_effect: Iterable[str] = ()
-) -> Space:
+def survey(candidates: Candidates, baseline: ServerConfig, roles: Speculation | None) -> Space:
     """Look at every configuration that was asked for, or at NUM_SAMPLES of more than can be listed.
 
     `baseline`: canonical. `roles`: which flags a short filter is written about; None: there is none.
@@ -76,7 +74,6 @@ def survey(
         short_filter=None if is_sample else _short_filter(counts, candidates, roles),
         continuous=tuple(p.name for p in space.parameters if isinstance(p.domain, Interval)),
         never_legal=tuple(candidates.never_legal()),
-        without_effect=tuple(without_effect),
     )
 
 

@@ -31,7 +31,6 @@ SPACE = Space(
     short_filter=None,
     continuous=(),
     never_legal=(),
-    without_effect=(),
 )
 PLAN = Plan(
     study="night",
