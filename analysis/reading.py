@@ -141,8 +141,7 @@ class Reading:
         """The launches of a trial that the verdict is drawn from."""
         if not self.verdict.confirmed:
             return trial.measured
-        rivals = [self.by_number[row.trial_number] for row in self.verdict.comparisons]
-        return tuple(fresh_launches(self.by_number[0], rivals)[trial.number])
+        return tuple(fresh_launches(self.trials)[trial.number])
 
 
 @dataclass(frozen=True)
