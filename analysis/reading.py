@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from analysis.frames import baseline_config
-from sweeper.deciding.comparable import SOURCES, Aside, comparable
+from sweeper.deciding.comparable import SOURCES, Aside, comparable, is_imported
 from sweeper.deciding.hosts import on_scale_of
 from sweeper.deciding.lossless import Gate
 from sweeper.deciding.sharing import CLOSING_HOST, scale_host
@@ -81,6 +81,11 @@ class Reading:
     def measured(self) -> tuple[LaunchRecord, ...]:
         """Every launch that was measured, in the order of their start."""
         return tuple(launch for launch in self.launches if launch.ok)
+
+    @cached_property
+    def imported(self) -> bool:
+        """Whether others measured it: nothing more can be launched."""
+        return any(map(is_imported, self.launches))
 
     @cached_property
     def base(self) -> ServerConfig:
