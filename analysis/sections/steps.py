@@ -21,7 +21,7 @@ def _steps(reading: Reading) -> Iterator[str]:
             yield f"The baseline could not be measured: mend what {link('Failures', 'failures')} names first."
         return
     if not verdict.confirmed and reading.imported:
-        yield "Import repeats of every configuration, or sweep them yourself: `study.warm_start` learns here."
+        yield "Import repeats of every configuration, or sweep them yourself, with `study.warm_start`."
     elif not verdict.confirmed:
         yield "Let it go on with the same command: only fresh launches of the finalists show what is real."
     elif verdict.kind is not VerdictKind.NO_GAIN:

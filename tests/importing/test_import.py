@@ -253,7 +253,7 @@ def test_nobody_is_told_to_launch_what_was_imported(tmp_path: Path) -> None:
     bring(tmp_path, csv_file(tmp_path, HEAD, *ROWS), name="once")
     once = markdown(stored(tmp_path, "once"), simplicity_of("sglang"))
     assert "import repeats" in once
-    assert "study.warm&#95;start" in once
+    assert "study.warm_start naming this study" in once
     head, none, close = "num_steps,topk,draft_tokens,throughput", "0,0,0,{}", "3,1,4,{}"
     lines = [none.format(value) for value in (99, 101.5)] + [close.format(value) for value in (100, 102)]
     bring(tmp_path, csv_file(tmp_path, head, *lines, name="twice.csv"), name="twice")
