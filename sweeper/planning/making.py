@@ -65,7 +65,7 @@ def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: Notes = lambda eng
         trials_total=progress.trials_total,
         space=space,
         search=search_words(spec, search_of(spec, engine), prepared.notes[1:]),
-        launches=tuple(next_launches(prepared, _placing(spec, engine, known), budget, count)),
+        launches=tuple(next_launches(prepared, Placing(spec, engine, known.facts), budget, count)),
         num_launches=launches,
         launch_time=time,
         now=now,
@@ -92,10 +92,11 @@ def _require_same(spec: SweepSpec, store: StudyStore, known: Known) -> None:
     stored, current = fingerprint_of(store, spec.host.name), fingerprint(spec, known.facts)
     if not stored:
         return
-    if not known.is_own:
-        current = {path: value for path, value in current.items() if path in stored or not _is_read(path)}
-        stored = {path: value for path, value in stored.items() if not _is_read(path)}
-        current = {path: value for path, value in current.items() if not _is_read(path)}
+    if not known.is_own:  # nobody knows what the host would tell
+        stored, current = (
+            {path: value for path, value in settings.items() if not _is_read(path)}
+            for settings in (stored, current)
+        )
     if store.database.is_shared and "host.name" not in stored:
         current = of_all_hosts(current)[0]
     require_same(store.name, stored, current)
@@ -107,10 +108,6 @@ def _is_read(path: str) -> bool:
         "host.name",
         "model.name",
     )
-
-
-def _placing(spec: SweepSpec, engine: Engine, known: Known) -> Placing:
-    return Placing(spec, engine, known.facts)
 
 
 def _engine_name(engine: Engine, known: Known) -> str:
