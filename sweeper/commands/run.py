@@ -26,6 +26,7 @@ from sweeper.errors import ExitCode, SweepAborted
 from sweeper.facts import read_host_facts
 from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
+from sweeper.kept_run import KeptRun, how_it_ended, kept_run
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.measuring.load import once_each
@@ -71,13 +72,19 @@ def run(arguments: argparse.Namespace) -> ExitCode:
                 for note in (*told, *notes_on(spec, engine, facts), *known):
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))
-                with notifier.ending(study.name, launcher.host), put_back(leaving):
+                kept = KeptRun.of(spec, overrides, config_dir, clock)
+                with (
+                    kept_run(study.store, kept) as ended,
+                    notifier.ending(study.name, launcher.host),
+                    put_back(leaving),
+                ):
                     tracker = tracking.Tracker(spec.tracking, clock)
                     verdict = run_sweep(replace(rig, make_room=leaving.make_room), study, tracker)
                     left = leaving.leave_unfinished() if interrupts.finish_requested else leaving.leave(verdict)
+                    after = study.progress(spec.budget)
+                    ended(how_it_ended(verdict, after.launches_left))
             event = "interrupted" if interrupts.finish_requested else "finished"
             notifier.tell(event, study.name, launcher.host, "\n".join(filter(None, [verdict.text, left])))
-    after = study.progress(spec.budget)
     if trials := study.compared():
         asked = spec.objective.text(spec.workload.name)
         console.print(result_table(trials, spec.objective_metric, console.width, asked))
