@@ -22,7 +22,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
     Raises SystemExit: with 2 after one message about a mistake, with 0 after `--help` and `--version`.
     """
-    parser = _parser()
+    parser = new_parser()
     arguments, rest = parser.parse_known_args(argv)
     name = arguments.command
     if name is None:
@@ -50,7 +50,7 @@ def complain(message: str, code: ExitCode) -> ExitCode:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def new_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="specsweep",
         description="Tunes speculative-decoding servers: restarts, measures, records, and says what wins and "

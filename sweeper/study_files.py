@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -44,10 +44,26 @@ def storages_of(storage_url: str, folder: str) -> Storages:
 def _why_not(path: Path) -> str | None:
     """Why a file holds no studies: empty for MLflow's, which need not; None when it does."""
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=10)) as connection:
+        with closing(_opened(path)) as connection:
             tables = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
     except (sqlite3.Error, OSError) as error:
         return f"cannot be read: {plain(str(error), 100)}"
     if tables >= _OPTUNA:
         return None
     return "" if tables >= _MLFLOW else "is a database of something else"
+
+
+def study_names(storage_url: str, folder: str, limit: int = 200) -> list[str]:
+    """The names of the newest studies in files; none of a database elsewhere, or of what cannot be read."""
+    found: list[str] = []
+    for url in storages_of(storage_url, folder).urls if storage_url.startswith("sqlite") else ():
+        path = Path(url.partition(":///")[2].partition("?")[0])
+        query = "SELECT study_name FROM studies ORDER BY study_id DESC LIMIT ?"
+        with suppress(sqlite3.Error, OSError), closing(_opened(path)) as connection:
+            found += [str(row[0]) for row in connection.execute(query, (limit,))]
+    return found
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that only reads. Raises sqlite3.Error."""
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=10)

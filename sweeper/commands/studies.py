@@ -24,7 +24,7 @@ from sweeper.text import plain
 _NARROW = 110
 """Below so many columns each study has lines of its own instead of a row."""
 
-_UNBOUND = 200
+_UNBOUND = 240
 """Columns where no terminal says how many there are."""
 
 _COLUMNS = ("study", "state", "trials", "best", "age", "engine", "model")
@@ -47,20 +47,21 @@ def studies(arguments: argparse.Namespace) -> ExitCode:
 def _show(found: Catalogue, now: datetime.datetime) -> None:
     stream = lenient(sys.stdout)
     console = Console(file=stream, highlight=False)
-    width = console.width if console.is_terminal else _UNBOUND
-    if width < _NARROW:
+    if not console.is_terminal:
+        console = Console(file=stream, highlight=False, width=_UNBOUND)
+    if console.width < _NARROW:
         for entry in found.studies:
-            console.print(_block(entry, now), soft_wrap=False)
+            console.print(_block(entry, now))
     elif found.studies:
-        console.print(_table(found.studies, now, width=None if console.is_terminal else _UNBOUND))
+        console.print(_table(found.studies, now))
     for line in found.notes:
-        console.print(f"note: {plain(line)}", markup=False, soft_wrap=not console.is_terminal)
+        console.print(f"note: {plain(line)}", markup=False)
 
 
-def _table(entries: tuple[Entry, ...], now: datetime.datetime, width: int | None) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", width=None)
+def _table(entries: tuple[Entry, ...], now: datetime.datetime) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for column in _COLUMNS:
-        table.add_column(column, overflow="fold", no_wrap=width is not None)
+        table.add_column(column, overflow="fold", no_wrap=column == "age")
     for entry in entries:
         table.add_row(*(Text(cell) for cell in _cells(entry, now)))
     return table
