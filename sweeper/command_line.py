@@ -51,6 +51,7 @@ def complain(message: str, code: ExitCode) -> ExitCode:
 
 
 def new_parser() -> argparse.ArgumentParser:
+    """A parser for all commands."""
     parser = _Parser(
         prog="specsweep",
         description="Tunes speculative-decoding servers: restarts, measures, records, and says what wins and "

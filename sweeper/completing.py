@@ -1,7 +1,7 @@
-"""What may stand at the cursor of a command line. Light, as it runs at every press of Tab: files are read as files.
+"""What may stand at the cursor of a command line. Light, as it runs at each press of Tab.
 
-The names of settings come from the packaged YAML files and the user's own, those of studies from the database files
-of `study.dir`. What cannot be read is left out: a completion never complains.
+The names of settings come from the packaged YAML files and the user's own; those of studies from the
+database files of `study.dir`. What cannot be read is left out: a completion never complains.
 """
 
 from __future__ import annotations

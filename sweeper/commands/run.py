@@ -95,16 +95,21 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     is_open = after.launches_left and not verdict.cut_short
     so_far = f"So far, with up to {after.launches_left} launches to go: " if is_open else ""
     console.print(f"\n{so_far}{verdict.text}\n", markup=False, highlight=False)
-    if verdict.cut_short:
-        console.print("The night is over. The same command goes on in the next one.", highlight=False)
-    elif is_open:
-        console.print("Stopped early, as asked. The same command goes on.", highlight=False)
-    elif not before.launches_left:
-        console.print("The sweep was complete already: a larger budget.trials goes on from here.", highlight=False)
+    if goes_on := _what_goes_on(verdict.cut_short, is_open=bool(is_open), was_complete=not before.launches_left):
+        console.print(goes_on, highlight=False)
     page = None if is_open else _write_report(console, spec, study, tracker)
     where = _where_to_look(spec, page, overrides, config_dir)
     console.print(where, markup=False, highlight=False, soft_wrap=True)
     return ExitCode.INTERRUPTED if is_open else ExitCode.OK
+
+
+def _what_goes_on(cut_short: str, *, is_open: bool, was_complete: bool) -> str:
+    """How the sweep goes on; empty for one that has just been completed."""
+    if cut_short:
+        return "The night is over. The same command goes on in the next one; so does specsweep resume."
+    if is_open:
+        return "Stopped early, as asked. The same command goes on; so does specsweep resume."
+    return "The sweep was complete already: a larger budget.trials goes on from here." if was_complete else ""
 
 
 @contextmanager
@@ -139,7 +144,7 @@ def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
     beacon = Beacon(Path(spec.study.dir), spec.study.name, spec.host.name, clock, spec.objective_metric)
     with _log_path(spec).open("a", encoding="utf-8") as file, beacon:
         log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective_metric)
-        if plain or not console.is_terminal:
+        if plain or not console.is_terminal or console.is_dumb_terminal:
             yield Views(log, beacon, PlainView(console, clock, spec.objective_metric))
             return
         with RichView(console, clock, spec.objective_metric) as screen:
