@@ -40,7 +40,7 @@ def make(mistake: Mistake, folder: Path) -> Outcome:
 def typed(mistake: Mistake) -> str:
     """The command as one writes it in a shell."""
     words = shlex.join(["specsweep", *mistake.typed])
-    return f"specsweep {mistake.typed[0]} {mistake.shell}" if mistake.shell else words
+    return f"specsweep {mistake.typed[0]} {mistake.in_shell}" if mistake.in_shell else words
 
 
 def _lay(mistake: Mistake, folder: Path) -> None:

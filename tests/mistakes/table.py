@@ -12,7 +12,7 @@ from sweeper.errors import ExitCode
 class Mistake:
     """`typed`: the words behind `specsweep`, as the program gets them. `files`: what lies in the working directory.
 
-    `says`: parts of the message, the place first. `told_of`: what it is, in the documentation. `shell`: what was typed
+    `says`: parts of the message, the place first. `told_of`: what it is, in the documentation. `in_shell`: what was typed
     in a shell, where that differs from the words that the program gets.
     """
 
@@ -22,7 +22,7 @@ class Mistake:
     says: tuple[str, ...]
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     code: ExitCode = ExitCode.USAGE
-    shell: str = ""
+    in_shell: str = ""
 
 
 REMOTE = ("run", "preset=sglang_any", "model.path=/m", "space.speculative_draft_model_path=/d")
@@ -84,8 +84,8 @@ TABLE: tuple[Mistake, ...] = (
     Mistake(SETTINGS, "a flag set although the space searches it", ("run", "engine.flags.spec_type=ngram-simple"), ("engine.flags.spec_type=ngram-simple: has no effect", "space.spec_type=ngram-simple")),
     Mistake(SETTINGS, "a sampler for another engine", ("run", "study.sampler=physics"), ("study.sampler: 'physics'", "auto or tpe")),
     Mistake(SETTINGS, "a variable that is not set", ("run", "+engine.env.HF_HOME=${oc.env:NOT_SET_AT_ALL}"), ("engine.env.HF_HOME", "NOT_SET_AT_ALL")),
-    Mistake(QUOTING, "a blank after the comma, unquoted", ("run", "space.spec_ngram_simple_size_m=choice(2,", "4)"), ("space.spec_ngram_simple_size_m=choice(2,", "quotes"), shell="space.spec_ngram_simple_size_m=choice\\(2, 4\\)"),
-    Mistake(QUOTING, "blanks around the equals sign", ("run", "budget.trials", "=", "20"), ("'budget.trials': not an override", "NAME=VALUE"), shell="budget.trials = 20"),
+    Mistake(QUOTING, "a blank after the comma, unquoted", ("run", "space.spec_ngram_simple_size_m=choice(2,", "4)"), ("space.spec_ngram_simple_size_m=choice(2,", "quotes"), in_shell="space.spec_ngram_simple_size_m=choice\\(2, 4\\)"),
+    Mistake(QUOTING, "blanks around the equals sign", ("run", "budget.trials", "=", "20"), ("'budget.trials': not an override", "NAME=VALUE"), in_shell="budget.trials = 20"),
     Mistake(QUOTING, "a bracket left open", ("run", "space.spec_ngram_simple_size_m=choice(2,4"), ("a bracket is open",)),
     Mistake(QUOTING, "values without choice where one belongs", ("run", "budget.trials=10,20"), ("budget.trials=10,20: budget.trials has one value",)),
     Mistake(QUOTING, "a range from high to low", ("run", "space.spec_ngram_simple_size_m=range(8,2)"), ("space.spec_ngram_simple_size_m: 'range(8,2)': the range is empty", "not including")),
@@ -121,7 +121,7 @@ TABLE: tuple[Mistake, ...] = (
     Mistake(STUDIES, "a report of a broken database", ("report", "study.name=night", "study.dir=kept"), ("study.storage: 'sqlite:///kept/optuna.db' cannot be opened", "not a database"), {"kept/optuna.db": b"no database at all, but long enough to be read as one" * 40}),
     Mistake(STUDIES, "the address of another database", ("run", "study.storage=mysql://db/sweeps"), ("study.storage: 'mysql://db/sweeps' is not supported", "postgresql://HOST/DATABASE")),
     Mistake(STUDIES, "a database that nobody answers at", ("status", "study.storage=postgresql://127.0.0.1:1/sweeps"), ("study.storage: 'postgresql+psycopg://127.0.0.1:1/sweeps' cannot be opened", "refused")),
-    Mistake(STUDIES, "a name that cannot be one", ("run", "study.name=my night"), ("study.name: 'my night' should match", "letters, digits and . _ -"), shell="'study.name=my night'"),
+    Mistake(STUDIES, "a name that cannot be one", ("run", "study.name=my night"), ("study.name: 'my night' should match", "letters, digits and . _ -"), in_shell="'study.name=my night'"),
     Mistake(STUDIES, "MLflow's database for the study", ("run", "study.storage=sqlite:///sweeps/mlflow.db"), ("study.storage: 'sqlite:///sweeps/mlflow.db' is MLflow's database too",)),
     Mistake(STUDIES, "nothing to go on with", ("resume",), ("study.dir: there is no study in 'sweeps' yet",)),
     Mistake(STUDIES, "a study that nobody begun", ("resume", "nihgt", "study.dir=kept"), ("study.name: 'nihgt' is not in this storage", "night"), {"kept/optuna.db": STUDY}),

@@ -14,9 +14,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "mistakes.md"
 _HEAD = """\
 # What specsweep says to mistakes
 
-Each mistake is told in one message, before anything is started or written: the place first (a dotted path, a file and
-its line, an option), then the value, then what would be right. All that is wrong with a configuration is told at
-once. The exit code is 2, unless it is named. This page is written from what the program said
+Each mistake is told in one message, before anything is started or written: the place first (a dotted path, a file
+and its line, an option), then the value, then what would be right. All that is wrong with a configuration is told
+at once. The exit code is 2, unless it is named. This page is written from what the program said
 (`python -m tests.mistakes.written`), and a test holds it to that.
 """
 
