@@ -7,31 +7,29 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
+from sweeper.command_line import complain, parse
 from sweeper.errors import ExitCode, SpecsweepError, SweepInterrupted
 from sweeper.known_secrets import KNOWN
-from sweeper.streams import settle_stdout
-from sweeper.text import printable
-from sweeper.usage import EXIT_CODES, add_commands
+from sweeper.streams import settle_stdout, settle_streams
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code and never shows a traceback for a user's mistake."""
-    KNOWN.learn_environment(os.environ)
-    KNOWN.learn_words(sys.argv[1:] if argv is None else argv)
-    arguments = _parse(argv)
     try:
-        code = _command(arguments)
+        settle_streams()
+        KNOWN.learn_environment(os.environ)
+        KNOWN.learn_words(sys.argv[1:] if argv is None else argv)
+        code = _command(parse(argv))
         settle_stdout()
         return code
     except SpecsweepError as error:
-        return _complain(str(error), error.exit_code)
+        return complain(str(error), error.exit_code)
     except SweepInterrupted as interruption:
-        return _complain("interrupted; no server is left and nothing measured is lost", interruption.exit_code)
+        return complain("interrupted; no server is left and nothing measured is lost", interruption.exit_code)
     except KeyboardInterrupt:
-        return _complain("interrupted before anything was started", ExitCode.INTERRUPTED)
+        return complain("interrupted; nothing was left half done", ExitCode.INTERRUPTED)
     except BrokenPipeError:
         settle_stdout()
         return ExitCode.OK
@@ -50,45 +48,6 @@ def _command(arguments: argparse.Namespace) -> ExitCode:
     return function(arguments)
 
 
-def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Options and overrides in any order; `--multirun` is left to the configuration, which explains it."""
-    parser = _parser()
-    arguments, rest = parser.parse_known_args(argv)
-    unknown = [word for word in rest if word.startswith("-") and word not in ("-m", "--multirun")]
-    if unknown:
-        parser.error(f"unknown option {unknown[0]!r}; see specsweep COMMAND --help")
-    arguments.overrides = [*arguments.overrides, *rest]
-    return arguments
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="specsweep",
-        description="Tunes speculative-decoding servers: restarts, measures, records, and says what wins and "
-        "whether it is real.",
-        epilog="specsweep COMMAND --help teaches with examples.\n\n" + EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
-    add_commands(parser)
-    return parser
-
-
-class _Version(argparse.Action):
-    """Reads the version only when asked for: it costs a tenth of a second."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
-
-        parser.exit(message=f"specsweep {version('specsweep')}\n")
-
-
-def _complain(message: str, code: ExitCode) -> ExitCode:
-    with suppress(OSError):  # a closed terminal
-        sys.stderr.write(KNOWN.hide(f"specsweep: {printable(message)}\n"))
-    return code
-
-
 def _unexpected(error: Exception) -> ExitCode:
     """A bug, or an error of a host, a disk or a database that ends a sweep."""
     from launchers.errors import HostBusy, LauncherError, StopFailed
@@ -96,22 +55,30 @@ def _unexpected(error: Exception) -> ExitCode:
     from sweeper.text import plain
 
     if isinstance(error, HostBusy):
-        return _complain(str(error), ExitCode.HOST_BUSY)
+        return complain(str(error), ExitCode.HOST_BUSY)
     if isinstance(error, StopFailed):
         listed = "".join(f"\n  {line}" for line in error.survivors)
-        return _complain(f"stopped: {error}{listed}\nEnd these processes, then run again.", ExitCode.ABORTED)
+        return complain(f"stopped: {error}{listed}\nEnd these processes, then run again.", ExitCode.ABORTED)
     if isinstance(error, (LauncherError, OSError, *STORAGE_ERRORS)):
         told = reason_of(error) if isinstance(error, STORAGE_ERRORS) else str(error)
-        return _complain(
+        return complain(
             f"stopped: {plain(told, 2000)}\nWhat is in the study is kept; mend this, then run again.",
             ExitCode.ABORTED,
         )
+    told = f"a bug in specsweep: {type(error).__name__}: {error}"
+    return complain(f"{told}\n{_written_down(error)}", ExitCode.BUG)
+
+
+def _written_down(error: Exception) -> str:
+    """Where the traceback is: in a file of the working directory, or, if that cannot be, in the message itself."""
+    text = KNOWN.hide("".join(traceback.format_exception(error)))
     log = Path("specsweep-error.log")
-    with log.open("a", encoding="utf-8") as file:
-        file.write(KNOWN.hide("".join(traceback.format_exception(error))))
-    return _complain(
-        f"a bug in specsweep: {type(error).__name__}: {error}\nTraceback: {log.resolve()}", ExitCode.BUG
-    )
+    try:
+        with log.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        return f"Traceback: {log.resolve()}"
+    except OSError:
+        return text
 
 
 if __name__ == "__main__":

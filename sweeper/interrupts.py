@@ -1,6 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: what a person or the system asked for, and the moments that must not be disturbed.
 
 First Ctrl-C: the sweep ends after the current launch. Second: the launch is abandoned, its server stopped.
+SIGUSR1, which `specsweep stop` sends, is as a first Ctrl-C, however often it comes.
 SIGTERM and SIGHUP abandon at once; so does the alarm at the end of the night. Starting and stopping a server are
 shielded: an interruption that arrives meanwhile takes effect right after.
 """
@@ -16,6 +17,7 @@ from types import FrameType
 from sweeper.errors import ExitCode, NightOver, SweepInterrupted
 
 FIRST_PRESS = "Stopping once the current launch is finished. Press Ctrl-C again to abandon it now."
+ASKED = "Asked to stop: the sweep ends once the current launch is finished."
 SECOND_PRESS = "Abandoning the current launch; its trial will be measured again. Stopping the server ..."
 NIGHT_OVER = "The night is over. Abandoning the current launch; its trial is measured again in the next one."
 
@@ -39,6 +41,7 @@ class Interrupts:
         """Handle SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP while open; then as before."""
         handlers = {
             signal.SIGINT: self._on_interrupt,
+            signal.SIGUSR1: self._on_request,
             signal.SIGTERM: self._on_terminate,
             signal.SIGHUP: self._on_terminate,
             signal.SIGALRM: self._on_alarm,
@@ -96,6 +99,15 @@ class Interrupts:
             return
         self._interrupt(SweepInterrupted(ExitCode.INTERRUPTED))
 
+    def _on_request(self, _number: int, _frame: FrameType | None) -> None:
+        self.ask_to_finish()
+
+    def ask_to_finish(self) -> None:
+        """The sweep ends after the current launch; said once."""
+        if not self.finish_requested:
+            self.finish_requested = True
+            self._notice(ASKED)
+
     def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
         self.finish_requested = True
         self._interrupt(SweepInterrupted(ExitCode.TERMINATED))
@@ -116,3 +128,11 @@ class Interrupts:
         if self._pending is not None and self._shields == 0 and not self._raised:
             self._raised = True
             raise self._pending
+
+
+def ask_this_process(*, now: bool) -> None:
+    """From any thread: end this sweep after its launch, or abandon that; only while the handlers are installed."""
+    main = threading.main_thread().ident
+    number = signal.SIGTERM if now else signal.SIGUSR1
+    if main is not None and callable(signal.getsignal(number)):
+        signal.pthread_kill(main, number)

@@ -9,6 +9,7 @@ it writes.
 from __future__ import annotations
 
 import datetime
+import json
 import platform
 import secrets
 import threading
@@ -22,6 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from launchers.clock import SystemClock
 from sweeper.errors import SpecsweepError
+from sweeper.interrupts import ask_this_process
 
 _BEATS = 4
 """How often a lease is renewed before it would be over."""
@@ -46,6 +48,7 @@ SELECT name, owner, host, place, expires_at > clock_timestamp() AS lives,
        extract(epoch FROM expires_at - clock_timestamp())::float AS left_s
 FROM specsweep_leases WHERE study_id = :study_id ORDER BY name
 """
+_REQUEST = 'SELECT value_json FROM study_user_attributes WHERE study_id = :study_id AND "key" = :name'
 _DROP = "DELETE FROM specsweep_leases WHERE study_id = :study_id AND owner = :owner AND name = :name"
 _DROP_ALL = "DELETE FROM specsweep_leases WHERE study_id = :study_id AND owner = :owner"
 _LOSE = """
@@ -53,6 +56,13 @@ UPDATE specsweep_leases SET owner = ''
 WHERE study_id = :study_id AND name LIKE :names AND owner <> '' AND expires_at <= clock_timestamp()
 """
 _DROP_LOST = "DELETE FROM specsweep_leases WHERE study_id = :study_id AND name LIKE :names AND owner = ''"
+
+
+WORKER = "worker:"
+"""What the names of the leases begin with by which workers are known."""
+
+STOP_REQUEST = "stop_request"
+"""The fact of a study by which all its workers are asked to stop: JSON that differs with each request."""
 
 
 class LeaseLost(SpecsweepError):
@@ -119,6 +129,9 @@ class Leases(Protocol):
     def drop_all_of(self, owner: str) -> None:
         """End all leases of a worker, which is known to be gone."""
 
+    def stop_request(self) -> str:
+        """What `specsweep stop` last wrote for all workers of the study; empty when it never did."""
+
 
 class SharedLeases:
     """Leases in the study's database, through the connection that the study is written through."""
@@ -168,6 +181,11 @@ class SharedLeases:
         """Delete the rows."""
         self._run(_DROP_ALL, owner=owner)
 
+    def stop_request(self) -> str:
+        """The study's fact, as text."""
+        with self._engine.connect() as connection:
+            return connection.scalar(text(_REQUEST), {**self._row, "name": STOP_REQUEST}) or ""
+
     def renew(self) -> datetime.datetime:
         """Put off the end of all that the worker has; the database's clock. A lease that was taken stays taken."""
         with self._engine.begin() as connection:
@@ -178,6 +196,15 @@ class SharedLeases:
     def _run(self, statement: str, **values: str) -> None:
         with self._engine.begin() as connection:
             connection.execute(text(statement), {**self._row, **values})
+
+
+def living_workers(engine: Engine, study_id: int) -> tuple[Lease, ...]:
+    """The leases of the study's workers that are heard of, whoever they are; none where nobody ever shared it."""
+    with engine.connect() as connection:
+        if connection.scalar(text("SELECT to_regclass('specsweep_leases')")) is None:
+            return ()
+        rows = connection.execute(text(_ALL), {"study_id": study_id}).mappings()
+        return tuple(lease for row in rows if (lease := Lease(**row)).lives and lease.name.startswith(WORKER))
 
 
 class DatabaseClock:
@@ -214,16 +241,22 @@ class DatabaseClock:
 
 @contextmanager
 def renewed(leases: SharedLeases, clock: DatabaseClock, lease_s: float) -> Iterator[None]:
-    """Renew `leases`, which have a connection of their own, from a thread while open.
+    """Renew `leases`, which have a connection of their own, from a thread while open; hand on a request to stop.
 
     Without a connection that is simply tried again: a lease that nobody has taken meanwhile is still the worker's.
     """
     ended = threading.Event()
 
+    known = leases.stop_request()
+
     def beat() -> None:
+        nonlocal known
         while not ended.wait(lease_s / _BEATS):
             try:
                 clock.adjust(leases.renew())
+                if (asked := leases.stop_request()) != known:
+                    known = asked
+                    ask_this_process(now=bool(json.loads(asked)["now"]))
             except SQLAlchemyError:
                 ended.wait(min(1.0, lease_s / _BEATS))
 

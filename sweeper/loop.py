@@ -65,13 +65,13 @@ def next_launch(rig: Rig, study: Study, night: Night, probe: NcclProbe) -> Propo
     A worker for which there is nothing to launch now waits until the others are done: one of them may die.
     """
     told = ""
-    while not asked_to_end(rig) and (budget := night.budget()) is not None:
+    while not asked_to_end(rig, study) and (budget := night.budget()) is not None:
         try:
             with rig.interrupts.night_ends_in(night.left_s()):
                 probe.run_if_due()
         except NightOver:
             return None
-        if asked_to_end(rig):  # during the probe
+        if asked_to_end(rig, study):  # during the probe
             return None
         if (proposal := study.ask(budget)) is not None or not study.waits_for:
             return proposal
@@ -82,8 +82,10 @@ def next_launch(rig: Rig, study: Study, night: Night, probe: NcclProbe) -> Propo
     return None
 
 
-def asked_to_end(rig: Rig) -> bool:
-    """Whether a person has asked to end after the present launch; that may happen at any moment."""
+def asked_to_end(rig: Rig, study: Study) -> bool:
+    """Whether a person has asked to end after the present launch: here, or all workers of a shared study."""
+    if not rig.interrupts.finish_requested and study.store.database.patiently(study.ownership.asked_to_stop):
+        rig.interrupts.ask_to_finish()
     return rig.interrupts.finish_requested
 
 

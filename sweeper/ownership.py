@@ -13,12 +13,11 @@ from launchers.clock import Clock, SystemClock
 from launchers.errors import HostBusy
 from sweeper.database import STORAGE_ERRORS, SharedDatabase, connect
 from sweeper.deciding.sharing import Crew
-from sweeper.leases import DatabaseClock, Lease, LeaseLost, Leases, SharedLeases, Worker, renewed
+from sweeper.leases import WORKER, DatabaseClock, Lease, LeaseLost, Leases, SharedLeases, Worker, renewed
 from sweeper.records import TrialRecord
 from sweeper.storage import StudyStore
 
 _LAUNCH = "launch:"
-_WORKER = "worker:"
 
 
 class Ownership(Protocol):
@@ -44,6 +43,9 @@ class Ownership(Protocol):
     def keeps(self, what: str) -> bool:
         """Whether it is for this worker to do `what`, which one does for all; it then stays so while it lives."""
 
+    def asked_to_stop(self) -> bool:
+        """Whether `specsweep stop` asked all workers to end, since this one began."""
+
 
 class Sole:
     """One process alone: every launch is its own."""
@@ -68,6 +70,10 @@ class Sole:
         """Who else?"""
         return True
 
+    def asked_to_stop(self) -> bool:
+        """A single process gets a signal."""
+        return False
+
 
 class Shared:
     """One of several workers."""
@@ -77,6 +83,7 @@ class Shared:
         self._leases = leases
         self._worker = worker
         self._say = say
+        self._known_request = ""
 
     def join(self) -> None:
         """Be known as a worker. Raises HostBusy when another machine's host has the same name.
@@ -84,7 +91,7 @@ class Shared:
         The host's lock is held, so an earlier worker of this very host is dead: its leases end at once.
         """
         for lease in self._leases.all():
-            if not lease.name.startswith(_WORKER) or lease.host != self._worker.host:
+            if not lease.name.startswith(WORKER) or lease.host != self._worker.host:
                 continue
             if lease.place == self._worker.place:
                 self._leases.drop_all_of(lease.owner)
@@ -95,12 +102,13 @@ class Shared:
                     f"If that one has just died, its lease is over in {max(lease.left_s, 0):.0f} s",
                     lease.owner,
                 )
-        self._leases.lose_those_over(_WORKER)
-        self._leases.drop_lost(_WORKER)
+        self._known_request = self._leases.stop_request()
+        self._leases.lose_those_over(WORKER)
+        self._leases.drop_lost(WORKER)
         self._be_known()
 
     def _be_known(self) -> None:
-        self._leases.claim(f"{_WORKER}{self._worker.id}")
+        self._leases.claim(f"{WORKER}{self._worker.id}")
 
     def leave(self) -> None:
         """End all that the worker has: others need not wait for the end of its leases."""
@@ -116,7 +124,7 @@ class Shared:
             host=self._worker.host,
             busy=frozenset(numbers[0] for lease in others if (numbers := _launch_of(lease))),
             closing_host=closing_host,
-            is_closing=any(n.name.startswith(_WORKER) and n.host == closing_host and n.lives for n in leases),
+            is_closing=any(n.name.startswith(WORKER) and n.host == closing_host and n.lives for n in leases),
         )
 
     def begin(self, trial: TrialRecord) -> int:
@@ -151,6 +159,10 @@ class Shared:
     def keeps(self, what: str) -> bool:
         """Whoever claims it first, until that worker is gone."""
         return self._leases.claim(f"one:{what}")
+
+    def asked_to_stop(self) -> bool:
+        """An earlier request was for the workers of then."""
+        return self._leases.stop_request() != self._known_request
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from sweeper.records import LaunchRecord, TrialRecord, launch_artifact_name
 from sweeper.saved_launch import LAUNCH
 from sweeper.secrets import sealed
 from sweeper.spec import StudySpec
-from sweeper.study_place import Place, open_optuna
+from sweeper.study_place import Place, open_each, open_optuna
 from sweeper.trial_reading import TrialReader
 
 
@@ -57,6 +57,13 @@ class StudyStore:
         where = Place(place) if isinstance(place, str) else place
         study, database = open_optuna(storage_url, name, where, create=create)
         return cls(study, where.artifacts_of(name), database)
+
+    @classmethod
+    def each(cls, spec: StudySpec, storage_url: str) -> list[StudyStore]:
+        """Every study of a storage that exists. Raises ConfigError when that cannot be opened."""
+        place = Place(spec.dir, spec.artifacts, spec.reconnect_s)
+        opened = open_each(storage_url, place)
+        return [cls(study, place.artifacts_of(study.study_name), database) for study, database in opened]
 
     def with_sampler(self, sampler: optuna.samplers.BaseSampler) -> optuna.Study:
         """The same study as seen by a search; `optuna` itself only ever reads and keeps books."""

@@ -51,6 +51,13 @@ class _LenientStream(io.TextIOBase):
         return self._stream.fileno()
 
 
+def settle_streams() -> None:
+    """Let what the terminal's encoding has no sign for be written as an escape, instead of failing at it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def settle_stdout() -> None:
     """Flush standard output; if nobody can be reached there, let the interpreter flush into nothing at its end."""
     try:

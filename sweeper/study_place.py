@@ -58,6 +58,30 @@ def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> t
         raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
 
 
+def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Database]]:
+    """Every study of a storage, which must exist, through one connection. Raises ConfigError as `open_optuna`."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    url = normal_url(storage_url)
+    try:
+        if (file := _sqlite_file(url)) is not None and not file.exists():
+            raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
+        with being_opened(url):
+            storage = LeanStorage(url, engine_settings(url))
+        if is_shared(url):
+            prepared(storage.engine).dispose()
+        plain = optuna.samplers.RandomSampler()
+        names = optuna.get_all_study_names(storage)
+        studies = [optuna.load_study(study_name=name, storage=storage, sampler=plain) for name in names]
+    except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
+        raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
+    return [(study, _database(storage, study.study_name, place.reconnect_s)) for study in studies]
+
+
+def _database(storage: LeanStorage, name: str, reconnect_s: float) -> Database:
+    is_here = not is_shared(str(storage.engine.url))
+    return FileDatabase() if is_here else SharedDatabase(storage.engine, name, reconnect_s)
+
+
 def _opened(url: str, name: str, reconnect_s: float, *, create: bool) -> tuple[optuna.Study, Database]:
     """The study and its database. Raises ConfigError for one that is not there, else what Optuna raises."""
     plain = optuna.samplers.RandomSampler()
@@ -75,7 +99,7 @@ def _opened(url: str, name: str, reconnect_s: float, *, create: bool) -> tuple[o
         names = ", ".join(sorted(optuna.get_all_study_names(storage))) or "none yet"
         storage.engine.dispose()
         raise ConfigError([f"study.name: {name!r} is not in this storage; its studies: {names}"]) from None
-    return study, SharedDatabase(storage.engine, name, reconnect_s) if is_shared(url) else FileDatabase()
+    return study, _database(storage, name, reconnect_s)
 
 
 def _sqlite_file(url: str) -> Path | None:

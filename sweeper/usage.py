@@ -1,4 +1,4 @@
-"""What `--help` says, and which options each command takes. Light: nothing of a sweep is loaded for it."""
+"""What each command is called and which options it takes. Light: nothing of a sweep is loaded for it."""
 
 from __future__ import annotations
 
@@ -7,168 +7,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweeper import usage_before
-
-EXIT_CODES = """\
-exit codes:
-    0  done: a verdict was reached, the night is over, or the sweep was complete already
-    1  a bug in specsweep (the traceback is in the log file)
-    2  the configuration or the command line is wrong; nothing was started
-    3  the study was made with other settings; nothing was started
-    4  another specsweep process holds the host; nothing was started
-    5  stopped: something must be mended first, the message says what
-  130  interrupted by Ctrl-C     143  ended by SIGTERM or SIGHUP
-After 5, 130 and 143 the same command goes on where it stopped.
-"""
-
-RUN_HELP = """\
-Run a sweep, or go on with it: the same command continues an interrupted sweep, and says so when it is complete.
-
-Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.value=VALUE sets one value.
-
-  specsweep run                                     the embedded sweep: llama.cpp on this machine, no GPU needed
-  specsweep run budget.trials=20                    a larger total; the trials already measured count
-  specsweep run preset=llamacpp_chat                the same server under chat prompts
-  specsweep run space.spec_ngram_simple_size_m='choice(3,4,6)' study.name=narrow
-                                                    other values of a parameter (quote them), in a study of its own
-  specsweep run +space.threads='range(1,3)'         search one more flag of the server: 1 and 2
-  specsweep run study/sampler=grid study.name=grid   every configuration in the order of the space
-  specsweep run model=gguf model.path=/models/x.gguf engine.command='[llama-server]'
-                                                    a native llama-server and a model of your own
-  specsweep run preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
-      space.speculative_draft_model_path=/models/m-eagle3
-                                                    SGLang on a GPU host, over SSH
-  specsweep run budget.until=07:00 on_finish=serve_best
-                                                    done by seven, the best left serving (docs/nights.md)
-
-  specsweep run --config-dir my study.storage=postgresql://sweeps@db/sweeps 'hosts=[gpu1,gpu2]'
-                                                    one worker on each host of my/host/, all on one study
-
-Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
-same command goes on later.
-"""
-
-STOP_HELP = """\
-Stop what sweeps have left on the host: a server that on_finish=serve_best left serving, and leftovers.
-
-It takes the settings of the run: only those of the host are used, but all are checked.
-
-  specsweep stop                                    on this machine
-  specsweep stop --restore preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
-      space.speculative_draft_model_path=/models/m-eagle3
-                                                    then start again what host.replace_server has stopped there
-"""
-
-STATUS_HELP = """\
-Say where a sweep stands, also while it runs: progress, the phase under way, time left, best so far, failures.
-
-It reads the study and changes nothing. What the running process does at the moment it takes from a small file that
-the process keeps in study.dir; on another machine look in a copy of that folder, or see the study alone.
-
-  specsweep status                                  of the default preset's study
-  specsweep status study.name=night --watch         again every 5 seconds; Ctrl-C ends it
-  specsweep status study.name=night --watch 60      every minute
-  specsweep status study.name=night --json          for scripts; the keys are in docs/status.md
-"""
-
-REPORT_HELP = """\
-Write a report from the study alone, also while the sweep runs. It needs no server.
-
-The report is one file of HTML, to be opened in any browser or sent by mail, and the same as Markdown: the verdict
-and what to do next, every configuration in order, what the parameters do, how the night was spent, what failed.
-
-  specsweep report                                  both, beside the default preset's study; prints their paths
-  specsweep report study.name=narrow                of another study
-  specsweep report --output /tmp/night.html         only the page, there (or X.md)
-  specsweep report study.dir=/data/sweeps --output - print it as Markdown
-  specsweep report study.name=new --with old        compare two studies: a new drafter, another host, an update
-  specsweep report --with /data/gpu2:night          with a study in another folder; --with may be repeated
-"""
-
-PREDICT_HELP = """\
-Ask a study what a configuration would do that was perhaps never measured. It needs no server.
-
-Values are given by the names of flags, or by what only one of these names ends with (num_steps, topk,
-draft_tokens). All others are those of the best trial that they go with. Numbers of steps, branches and draft
-tokens may lie beyond the space; the rules of the engine still hold. The model is that of the sampler `physics`; it
-learns from a study whichever sampler that had.
-
-  specsweep predict preset=sglang_any num_steps=5 topk=4 draft_tokens=16
-                                                    accept_len, step time and throughput, each with its interval
-  specsweep predict study.name=night num_steps=7    of another study, the rest as in its best trial
-  specsweep predict study.name=night disable_cuda_graph=true env.NCCL_PROTO=LL
-                                                    flags and variables of the server
-  specsweep predict study.name=night algorithm=none the baseline, under other flags if you name some
-
-The last lines say how good a drafter would have to be: the accept_len at which the configuration equals the
-baseline, and the best trial.
-"""
-
-IMPORT_HELP = """\
-Make a study of results that you already have: then report, predict, ui and a warm start work on them.
-
-Files: a CSV with a header; the lines of SGLang's bench_speculative.py and of `sglang.bench_serving --output-file`;
-what `vllm bench serve --save-result` (or --append-result) writes. Rows of one configuration are repeats. A row
-that the study has already is not added again. The study must have a name; a sweep never continues it.
-
-  specsweep import results.jsonl study.name=before
-                                                    the format is told from the file
-  specsweep import night.csv study.name=night --set speculative_algorithm=EAGLE3 \\
-      --columns throughput=toks --columns accept_length=acc --keep tp_size
-                                                    columns of other names; tp_size is a flag that varied
-  specsweep import r1.json study.name=v --set method=eagle3 --set num_speculative_tokens=3
-  specsweep import r0.json study.name=v --set method=none
-                                                    vLLM's files do not tell the server's configuration
-  specsweep import table.csv study.name=b1 --where batch_size=1 --baseline draft=none
-                                                    one load at a time; which rows are the baseline
-
-Roles of columns: throughput, decode_throughput, accept_length, ttft_ms or ttft_s (and tpot, itl_p99, e2e_latency),
-algorithm, drafter, num_steps, topk, draft_tokens, cuda_graphs, baseline, repeat, prompt, prompt_class,
-concurrency, request_rate, workload, model, engine_version, host, date, ... (docs/import.md).
-"""
-
-EXPORT_HELP = """\
-Write a measured configuration as what production runs: a launch script, a systemd unit, ... from the study alone.
-
-Without a choice it is what the verdict advises, which may be the baseline. Each file says in its head which trial
-it is, on which numbers that rests, and whether they are confirmed. What only measuring needs is left out. Address
-and port are variables with defaults; values of secret settings are never written, only asked for.
-
-  specsweep export                                  all formats of the advised configuration, in a folder
-  specsweep export study.name=night --format script --output -
-                                                    print the launch script
-  specsweep export best --format compose            the fastest one, confirmed or not
-  specsweep export trial=7 --format systemd --output /tmp/unit
-  specsweep export baseline --format engine         in the engine's own formats: SGLang's --config file, ...
-"""
-
-UI_HELP = """\
-Open MLflow's web page on the sweep's database: runs side by side, charts, logs of every server.
-
-  specsweep ui                                      then open the address it prints; Ctrl-C ends it
-  specsweep ui --port 5001 study.dir=/data/sweeps
-"""
-
+from sweeper import usage_before, usage_texts
+from sweeper.usage_texts import EXIT_CODES as EXIT_CODES
 
 PLANNED_TRIALS = 3
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _no_options(_: argparse.ArgumentParser) -> None:
+    """Most commands take settings alone."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """One command: `text` begins with its summary; `options` adds what it takes beside overrides.
+    """One command: `text` begins with its summary; `options` adds what it takes beside settings.
 
-    `settings`: whether it takes any.
+    `json`: what --json prints; empty: the command has no such option. `also_asked`: words that it takes among the
+    settings. `settings`: whether it takes any.
     """
 
     text: str
-    options: Callable[[argparse.ArgumentParser], None] = lambda _: None
+    options: Callable[[argparse.ArgumentParser], None] = _no_options
     also_asked: str = ""
+    json: str = ""
     settings: bool = True
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """A parser for each command; `command` is its name."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command")
     for name, usage in USAGES.items():
         summary, _, body = usage.text.partition("\n")
         sub = commands.add_parser(
@@ -177,16 +44,17 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
             description=summary,
             epilog=body + "\n" + EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
+        if usage.settings:
+            words = f"GROUP=OPTION or path.to.value=VALUE{usage.also_asked}"
+            sub.add_argument("overrides", nargs="*", metavar="OVERRIDE", help=words)
+            sub.add_argument(
+                "--config-dir", type=Path, metavar="DIR", help="a folder of your own groups, searched first"
+            )
+        if usage.json:
+            sub.add_argument("--json", action="store_true", help=f"print JSON: {usage.json}")
         usage.options(sub)
-        if not usage.settings:
-            sub.set_defaults(overrides=[])
-            continue
-        words = f"GROUP=OPTION or path.to.value=VALUE{usage.also_asked}"
-        sub.add_argument("overrides", nargs="*", metavar="OVERRIDE", help=words)
-        sub.add_argument(
-            "--config-dir", type=Path, metavar="DIR", help="a folder of your own groups, searched first"
-        )
 
 
 def _run_options(sub: argparse.ArgumentParser) -> None:
@@ -195,35 +63,14 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
     sub.set_defaults(trials=PLANNED_TRIALS, json=False)
 
 
-def _init_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write (default: here)")
-    for name, metavar, text in (
-        ("--host", "NAME", "local, or where ssh goes"),
-        ("--engine", "NAME", "sglang or llamacpp"),
-        ("--model", "PATH", "the model, on the host"),
-        ("--prompts", "FILE", "a file of prompts, or a packaged set"),
-    ):
-        sub.add_argument(name, metavar=metavar, help=text)
-    sub.add_argument(
-        "--drafter", action="append", default=[], metavar="PATH", help="a draft model; may be repeated"
-    )
-    sub.add_argument("--yes", action="store_true", help="take the defaults of what is not given; ask nothing")
-    sub.add_argument("--force", action="store_true", help="overwrite files that exist")
-
-
-def _plan_options(sub: argparse.ArgumentParser) -> None:
-    words = "how many trials of the search to show (default: %(default)s)"
-    sub.add_argument("--trials", type=int, default=PLANNED_TRIALS, metavar="N", help=words)
-    sub.add_argument("--json", action="store_true", help="print JSON")
-
-
 def _stop_options(sub: argparse.ArgumentParser) -> None:
+    words = "abandon the launch under way instead of finishing it"
+    sub.add_argument("--now", action="store_true", help=words)
     words = "start again the server that a sweep has stopped"
     sub.add_argument("--restore", action="store_true", help=words)
 
 
 def _status_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--json", action="store_true", help="print JSON; with --watch one line each time")
     sub.add_argument(
         "--watch",
         nargs="?",
@@ -275,15 +122,50 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--port", type=int, default=5000, help="port to listen on (default: %(default)s)")
 
 
+def _init_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write (default: here)")
+    for name, metavar, text in (
+        ("--host", "NAME", "local, or where ssh goes"),
+        ("--engine", "NAME", "sglang or llamacpp"),
+        ("--model", "PATH", "the model, on the host"),
+        ("--prompts", "FILE", "a file of prompts, or a packaged set"),
+    ):
+        sub.add_argument(name, metavar=metavar, help=text)
+    sub.add_argument(
+        "--drafter", action="append", default=[], metavar="PATH", help="a draft model; may be repeated"
+    )
+    sub.add_argument("--yes", action="store_true", help="take the defaults of what is not given; ask nothing")
+    sub.add_argument("--force", action="store_true", help="overwrite files that exist")
+
+
+def _plan_options(sub: argparse.ArgumentParser) -> None:
+    words = "how many trials of the search to show (default: %(default)s)"
+    sub.add_argument("--trials", type=int, default=PLANNED_TRIALS, metavar="N", help=words)
+
+
+def _completion_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("shell", nargs="?", choices=SHELLS, help="for which shell")
+    words = "what may stand in place of the last of these words; the scripts ask it"
+    sub.add_argument("--words", nargs=argparse.REMAINDER, metavar="WORD", help=words)
+
+
 USAGES: Mapping[str, Usage] = {
-    "run": Usage(RUN_HELP, _run_options),
+    "run": Usage(usage_texts.RUN_HELP, _run_options),
     "init": Usage(usage_before.INIT_HELP, _init_options, settings=False),
-    "plan": Usage(usage_before.PLAN_HELP, _plan_options),
-    "status": Usage(STATUS_HELP, _status_options),
-    "stop": Usage(STOP_HELP, _stop_options),
-    "report": Usage(REPORT_HELP, _report_options),
-    "predict": Usage(PREDICT_HELP, also_asked="; about the server: NAME=VALUE"),
-    "import": Usage(IMPORT_HELP, _import_options, also_asked="; files to import"),
-    "export": Usage(EXPORT_HELP, _export_options, also_asked="; which one: trial=N, best or baseline"),
-    "ui": Usage(UI_HELP, _ui_options),
+    "plan": Usage(usage_before.PLAN_HELP, _plan_options, json="what the run would do"),
+    "resume": Usage(usage_texts.RESUME_HELP, _run_options, also_asked="; NAME: of the study"),
+    "status": Usage(usage_texts.STATUS_HELP, _status_options, json="with --watch one line each time"),
+    "studies": Usage(usage_texts.STUDIES_HELP, json="one entry for each study"),
+    "stop": Usage(usage_texts.STOP_HELP, _stop_options, json="what was stopped"),
+    "report": Usage(usage_texts.REPORT_HELP, _report_options, json="verdict and trials; writes no page"),
+    "predict": Usage(usage_texts.PREDICT_HELP, also_asked="; about the server: NAME=VALUE", json="the prediction"),
+    "import": Usage(usage_texts.IMPORT_HELP, _import_options, also_asked="; files to import"),
+    "export": Usage(
+        usage_texts.EXPORT_HELP,
+        _export_options,
+        also_asked="; which one: trial=N, best or baseline",
+        json="the files that were written",
+    ),
+    "ui": Usage(usage_texts.UI_HELP, _ui_options),
+    "completion": Usage(usage_texts.COMPLETION_HELP, _completion_options, settings=False),
 }

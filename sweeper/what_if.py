@@ -65,6 +65,31 @@ def ask(store: StudyStore, asked: Mapping[str, str]) -> tuple[KeptSearch, Answer
     return kept, Answer(canonical, forecast, rest_of, measured, tuple(needed), fitted)
 
 
+def as_data(kept: KeptSearch, answer: Answer) -> dict[str, object]:
+    """The answer for scripts: spans have `mean`, `low` and `high`, nine of ten lie between the last two."""
+    forecast, measured = answer.forecast, answer.measured
+    spans = {
+        kept.objective: forecast.throughput,
+        "accept_length": forecast.accept_length,
+        "step_time_ms": forecast.step_time_ms,
+    }
+    return {
+        "flags": dict(answer.config.flags),
+        "env": dict(answer.config.env),
+        "rest_of_trial": answer.rest_of.number,
+        "fitted": dict(answer.fitted),
+        "predicted": {name: _span(span) for name, span in spans.items() if span is not None},
+        "p_start": forecast.p_start,
+        "measured_trial": measured.number if measured else None,
+        "measured": measured.mean(kept.objective) if measured else None,
+        "needed_accept_length": {str(trial.number): _span(span) for trial, span in answer.needed},
+    }
+
+
+def _span(span: Estimate) -> dict[str, float]:
+    return {"mean": span.mean, "low": span.low, "high": span.high}
+
+
 def words(kept: KeptSearch, answer: Answer, baseline: ServerConfig) -> list[str]:
     """The answer as lines to print: the configuration, a small table, and what would have to be better."""
     trial = answer.measured

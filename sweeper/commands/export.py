@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sweeper import config
+from sweeper.commands.as_json import print_json
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.exporting.bundle import FORMATS, Bundle, OwnSide, bundle, write
@@ -28,11 +29,18 @@ def export(arguments: argparse.Namespace) -> ExitCode:
     choice = choose(store, asked)
     handover = handover_of(choice)
     found = bundle(handover, formats, _own_side(store, choice))
+    if arguments.output == "-" and arguments.json:
+        raise ConfigError(["--json: lists files that were written; --output - writes none"])
     if arguments.output == "-":
         sys.stdout.write(_only_text(found))
         return ExitCode.OK
     folder = Path(arguments.output) if arguments.output else Path(place.study.dir) / f"{place.study.name}-export"
-    lines = [*handover.about[:3], "", *(str(path) for path in write(found, folder))]
+    paths = write(found, folder)
+    if arguments.json:
+        files = {"folder": str(folder), "files": [str(path) for path in paths]}
+        print_json({"study": store.name, "trial": choice.trial.number, **files, "left_out": found.left_out})
+        return ExitCode.OK
+    lines = [*handover.about[:3], "", *(str(path) for path in paths)]
     lines += [f"left out: {line}" for line in found.left_out]
     sys.stdout.write("".join(f"{plain(line, 500)}\n" for line in lines))
     return ExitCode.OK

@@ -14,7 +14,7 @@ from sweeper import config, tracking
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.importing.columns import flag
 from sweeper.importing.files import FORMATS
-from sweeper.importing.importer import Options, Outcome, import_results
+from sweeper.importing.importer import Options, Outcome, add_results, understood_files
 from sweeper.spec import FlagValue, StudySpec
 
 _ENGINES = ("sglang", "llamacpp", "vllm")
@@ -27,9 +27,10 @@ def import_(arguments: argparse.Namespace) -> ExitCode:
     files, overrides = _split(arguments.overrides)
     options = _options(arguments)
     place = config.load_place(overrides, arguments.config_dir)
+    results = understood_files(files, options)
     Path(place.study.dir).mkdir(parents=True, exist_ok=True)
     with _hold(place.study):
-        outcome = import_results(files, place.study, options)
+        outcome = add_results(results, place.study)
     lines = [*outcome.notes[:MAX_NOTES]]
     if left := len(outcome.notes) - MAX_NOTES:
         lines += [f"and {left} more lines like these"] if left > 0 else []

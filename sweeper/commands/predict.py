@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from sweeper import config
+from sweeper.commands.as_json import print_json
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.storage import StudyStore
-from sweeper.what_if import ask
+from sweeper.what_if import as_data, ask
 from sweeper.what_if import words as answer_lines
 
 
@@ -21,6 +22,9 @@ def predict(arguments: argparse.Namespace) -> ExitCode:
     store = StudyStore.of(place.study)
     kept, answer = ask(store, asked)
     baseline = engine_for(kept.engine).baseline(kept.base, kept.facts)
+    if arguments.json:
+        print_json({"study": store.name, **as_data(kept, answer)})
+        return ExitCode.OK
     sys.stdout.write("\n".join(answer_lines(kept, answer, baseline)) + "\n")
     return ExitCode.OK
 

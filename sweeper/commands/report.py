@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sweeper import config
+from sweeper.commands.as_json import print_json
 from sweeper.engines.registry import simplicity_of
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.spec import StudySpec
+from sweeper.spec import StudyPlace, StudySpec
 from sweeper.storage import StudyStore
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     if output not in (None, "-") and Path(output).suffix not in _FORMATS:
         raise ConfigError([f"--output: {output!r} must end with .html or .md, or be - (print as Markdown)"])
     place = config.load_place(arguments.overrides, arguments.config_dir)
+    if arguments.json:
+        print_json(_as_data(place, arguments))
+        return ExitCode.OK
     document = _document(place.study, place.engine_name, arguments.others)
     if output == "-":
         from analysis.page.markdown import markdown
@@ -39,6 +43,15 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     for path in [Path(output)] if output else beside:
         sys.stdout.write(f"{_write(document, path)}\n")
     return ExitCode.OK
+
+
+def _as_data(place: StudyPlace, arguments: argparse.Namespace) -> dict[str, object]:
+    """Verdict and trials, for scripts. Raises ConfigError for what only a page can show."""
+    if arguments.others or arguments.output is not None:
+        raise ConfigError(["--json: prints one study; --output and --with are for pages"])
+    from analysis.summary import summary
+
+    return summary(_read(StudyStore.of(place.study), place.engine_name))
 
 
 def write_beside(study: StudySpec, engine_name: str) -> list[Path]:

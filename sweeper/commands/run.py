@@ -28,6 +28,7 @@ from sweeper.errors import ExitCode, SpecsweepError, SweepAborted
 from sweeper.facts import read_host_facts
 from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
+from sweeper.kept_run import KeptRun, how_it_ended, kept_run
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import run_sweep
 from sweeper.measuring.load import once_each
@@ -81,13 +82,19 @@ def _run_here(arguments: argparse.Namespace) -> ExitCode:
                 for note in (*told, *notes_on(spec, engine, facts), *known):
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))
-                with notifier.ending(study.name, launcher.host), put_back(leaving):
+                kept = KeptRun.of(spec, overrides, config_dir, clock)
+                with (
+                    kept_run(study.store, kept) as ended,
+                    notifier.ending(study.name, launcher.host),
+                    put_back(leaving),
+                ):
                     tracker = tracking.Tracker(spec.tracking, clock)
                     verdict = run_sweep(replace(rig, make_room=leaving.make_room), study, tracker)
                     left = leaving.leave_unfinished() if interrupts.finish_requested else leaving.leave(verdict)
+                    after = study.progress(spec.budget)
+                    ended(how_it_ended(verdict, after.launches_left))
             event = "interrupted" if interrupts.finish_requested else "finished"
             notifier.tell(event, study.name, launcher.host, "\n".join(filter(None, [verdict.text, left])))
-    after = study.progress(spec.budget)
     if trials := study.compared():
         asked = spec.objective.text(spec.workload.name)
         console.print(result_table(trials, spec.objective_metric, console.width, asked))
@@ -96,16 +103,21 @@ def _run_here(arguments: argparse.Namespace) -> ExitCode:
     is_open = after.launches_left and not verdict.cut_short
     so_far = f"So far, with up to {after.launches_left} launches to go: " if is_open else ""
     console.print(f"\n{so_far}{verdict.text}\n", markup=False, highlight=False)
-    if verdict.cut_short:
-        console.print("The night is over. The same command goes on in the next one.", highlight=False)
-    elif is_open:
-        console.print("Stopped early, as asked. The same command goes on.", highlight=False)
-    elif not before.launches_left:
-        console.print("The sweep was complete already: a larger budget.trials goes on from here.", highlight=False)
+    if goes_on := _what_goes_on(verdict.cut_short, is_open=bool(is_open), was_complete=not before.launches_left):
+        console.print(goes_on, highlight=False)
     page = None if is_open else _write_report(console, spec, study, tracker)
     where = _where_to_look(spec, page, overrides, config_dir)
     console.print(where, markup=False, highlight=False, soft_wrap=True)
     return ExitCode.INTERRUPTED if is_open else ExitCode.OK
+
+
+def _what_goes_on(cut_short: str, *, is_open: bool, was_complete: bool) -> str:
+    """How the sweep goes on; empty for one that has just been completed."""
+    if cut_short:
+        return "The night is over. The same command goes on in the next one; so does specsweep resume."
+    if is_open:
+        return "Stopped early, as asked. The same command goes on; so does specsweep resume."
+    return "The sweep was complete already: a larger budget.trials goes on from here." if was_complete else ""
 
 
 @contextmanager
@@ -140,7 +152,7 @@ def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
     beacon = Beacon(Path(spec.study.dir), spec.study.name, spec.host.name, clock, spec.objective_metric)
     with _log_path(spec).open("a", encoding="utf-8") as file, beacon:
         log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective_metric)
-        if plain or not console.is_terminal:
+        if plain or not console.is_terminal or console.is_dumb_terminal:
             yield Views(log, beacon, PlainView(console, clock, spec.objective_metric))
             return
         with RichView(console, clock, spec.objective_metric) as screen:

@@ -48,7 +48,7 @@ def _watch(
 ) -> ExitCode:
     """Until Ctrl-C. Off a terminal, and as JSON, one look follows the other; JSON on one line each."""
     try:
-        if arguments.json or not console.is_terminal:
+        if arguments.json or not console.is_terminal or console.is_dumb_terminal:
             while True:
                 standing = glance(store, folder, clock.now())
                 if arguments.json:

@@ -189,7 +189,7 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
     except LIBRARY_ERRORS as error:
         where = f" (in {config_dir})" if config_dir else ""
         text = one_line(str(error).partition("Config search path")[0])
-        raise ConfigError([*traps, f"the files cannot be combined{where}: {text}"]) from None
+        raise ConfigError(traps or [f"the files cannot be combined{where}: {text}"]) from None
     if traps:
         raise ConfigError(traps)
     OmegaConf.set_struct(config, False)

@@ -13,6 +13,14 @@ from sweeper.config.mistakes import one_line
 YamlError: type[Exception] = yaml.YAMLError
 """What reading a file with wrong YAML raises."""
 
+_HINTS = {
+    "'\\t'": "lines are indented with blanks, not tabs",
+    "mapping values are not allowed": "is a colon missing in the line before, or a value to be quoted?",
+    "could not find expected ':'": "write NAME: VALUE",
+    "found duplicate key": "remove one of the two",
+}
+"""What is probably meant, by the parser's own words."""
+
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 
 
@@ -21,8 +29,16 @@ def yaml_mistake(error: Exception) -> str:
     if not isinstance(error, yaml.MarkedYAMLError):
         return one_line(str(error))
     mark = error.problem_mark or error.context_mark
-    where = f"{mark.name}:{mark.line + 1}: " if mark else ""
-    return one_line(f"{where}not valid YAML: {error.problem or error.context}")
+    where = f"{_from_here(Path(mark.name))}:{mark.line + 1}: " if mark else ""
+    problem = str(error.problem or error.context)
+    hint = next((f"; {text}" for words, text in _HINTS.items() if words in problem), "")
+    return one_line(f"{where}not valid YAML: {problem}{hint}")
+
+
+def _from_here(path: Path) -> Path:
+    """The path as it is best read: from the working directory, if it lies in that."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def not_utf8(folder: Path) -> list[str]:
@@ -42,6 +58,8 @@ def trap_mistakes(path: Path) -> list[str]:
     YAML 1.1 reads `off` and `no` as false, `010` as 8 and `1:30` as 90. Raises `YamlError`.
     """
     root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    if root is not None and not isinstance(root, yaml.MappingNode) and root.tag.rpartition(":")[2] != "null":
+        return [f"{path}:{root.start_mark.line + 1}: should be a mapping: NAME: VALUE on each line"]
     return [
         f"{path}:{node.start_mark.line + 1}: {node.value} without quotes is read as {_read(node.value)}; "
         f"write '{node.value}' in quotes to mean the text, or {_read(node.value)}"

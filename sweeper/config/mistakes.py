@@ -16,6 +16,9 @@ from sweeper.spec import SweepSpec
 Model = TypeVar("Model", bound=BaseModel)
 
 _MAX_SHOWN = 60
+_CHOSEN = ("preset",)
+"""What a command line may choose beside the names of the schema."""
+
 _MAX_NAMES = 16
 
 _VARIABLE = re.compile(r"Environment variable '([^']*)' not found")
@@ -27,7 +30,7 @@ _RULES: Mapping[str, str] = {
     "bool_type": "should be true or false",
     "string_type": "should be text; quote it, twice on the command line: '{path}=\"...\"'",
     "string_too_short": "should not be empty",
-    "string_pattern_mismatch": "should match {pattern}",
+    "string_pattern_mismatch": "should match {pattern}: letters, digits and {signs}, the first a letter or digit",
     "string_too_long": "should have at most {max_length} characters",
     "too_short": "should have at least one entry",
     "too_long": "should have at most {max_length} entries",
@@ -129,7 +132,7 @@ def _line(path: str, details: ErrorDetails) -> str:
     if kind == "missing":
         return f"{path}: is missing; a value must be given"
     if kind == "extra_forbidden":
-        return f"{path}: unknown name; {valid_names(details['loc'][-1], names)}"
+        return f"{path}: unknown name; {_meant(details['loc'], names)}"
     if path.startswith("engine.flags.") and value is None:
         return f"{path}: null is no value; false leaves a flag away, ~{path} removes it"
     told = MASK if is_secret_name(path) else shown(value)
@@ -138,12 +141,25 @@ def _line(path: str, details: ErrorDetails) -> str:
     return f"{path}: {told} {_rule(path, details)}"
 
 
+def _meant(loc: Sequence[int | str], names: Sequence[str]) -> str:
+    """The valid names at a place; at the top also the path of a setting that has this name further down."""
+    word = str(loc[-1])
+    if len(loc) > 1:
+        return valid_names(word, names)
+    deeper = [f"{group}.{word}" for group in names if word in _names_at((group,))]
+    return valid_names(word, (*names, *_CHOSEN)) + (f" (did you mean {' or '.join(deeper)}?)" if deeper else "")
+
+
 def _rule(path: str, details: ErrorDetails) -> str:
     limits: dict[str, Any] = details.get("ctx", {})
     context = {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in limits.items()}
     if details["type"] not in _RULES:
         return one_line(details["msg"])
+    if details["type"] == "string_pattern_mismatch":
+        context["signs"] = " ".join(sign for sign in "._-" if sign in str(context["pattern"]).partition("]")[2])
     text = _RULES[details["type"]].format(path=path, names=", ".join(_names_at(details["loc"])), **context)
+    if details["type"] == "float_type" and path.endswith("_s"):
+        return f"{text} of seconds"
     if details["type"] == "string_type" and isinstance(details["input"], bool):
         return f"{text} (true, false and, in YAML files, on, off, yes, no are read as booleans)"
     return text

@@ -13,7 +13,7 @@ from sweeper.addresses import is_shared, normal_url
 from sweeper.config.mistakes import one_line, shown
 from sweeper.tracking.place import uri_mistake
 
-_NOT_IN_URL = re.compile(r"[?#%\x00-\x1f]")
+_NOT_IN_URL = re.compile(r"[?#%\\\x00-\x1f]")
 _SQLITE = "sqlite:///"
 
 

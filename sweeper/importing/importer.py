@@ -49,11 +49,24 @@ class Outcome:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Understood:
+    """What files hold, before anything is written; and a line for each thing that was left out."""
+
+    batch: Batch
+    notes: tuple[str, ...]
+
+
 def import_results(paths: Sequence[Path], place: StudySpec, options: Options) -> Outcome:
     """Add the results in `paths` to the study at `place`, which is made if it does not exist.
 
     A row that the study has already is not added again. Raises ConfigError: nothing has been written then.
     """
+    return add_results(understood_files(paths, options), place)
+
+
+def understood_files(paths: Sequence[Path], options: Options) -> Understood:
+    """The results in files. Raises ConfigError with every mistake in them."""
     files = [read_results(path, options.kind) for path in paths]
     engine = _engine(files, options)
     found: list[Imported] = []
@@ -68,11 +81,15 @@ def import_results(paths: Sequence[Path], place: StudySpec, options: Options) ->
         notes += twice
     if not found:
         raise ConfigError(notes or [f"{files[0].name}: holds no result that --where asks for"])
-    load = _one_load(loads)
-    return _added(place, Batch(engine, load, found), notes)
+    return Understood(Batch(engine, _one_load(loads), found), tuple(notes))
 
 
-def _added(place: StudySpec, batch: Batch, notes: Sequence[str]) -> Outcome:
+def add_results(results: Understood, place: StudySpec) -> Outcome:
+    """Add what files hold to the study, which is made if it does not exist; whoever calls it owns that.
+
+    Raises ConfigError, having written nothing.
+    """
+    batch, notes = results.batch, results.notes
     try:
         store: StudyStore | None = StudyStore.open(place.storage, place.name, place.dir, create=False)
     except ConfigError:

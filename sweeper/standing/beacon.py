@@ -58,7 +58,8 @@ class Beacon:
         self.deadline_at: datetime.datetime | None = None
 
     def __enter__(self) -> Beacon:
-        """Nothing is written before something is known."""
+        """Write who works on the study, before anything of it is known."""
+        self._enter("opening the study")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -20,7 +20,7 @@ from sweeper.saved_launch import SavedLaunch
 from sweeper.secrets import secrets_of
 from sweeper.standing.beacon import notes
 from sweeper.standing.model import Best, Failed, Standing
-from sweeper.standing.rows import Outline, count_launches, launches_of, outlines
+from sweeper.standing.rows import Outline, count_launches, last_moment, launches_of, outlines
 from sweeper.storage import StudyStore
 from sweeper.text import plain
 
@@ -78,7 +78,13 @@ class _Look:
             left=next((note.left for note in found if note.left), None),
             mlflow=next((note.mlflow for note in found if note.mlflow), None),
             verdict=plain(verdict["text"], 2000) if verdict else None,
+            last_at=self._last_at(study_id, later),
         )
+
+    def _last_at(self, study_id: int, later: Mapping[int, Sequence[LaunchRecord]]) -> datetime.datetime | None:
+        again = [launch.ended_at for launches in later.values() for launch in launches]
+        known = last_moment(self.storage, study_id)
+        return max([*again, *filter(None, [known])], default=None)
 
     def _later(self) -> Mapping[int, list[LaunchRecord]]:
         stored = LaterLaunches(self.store.optuna).by_trial()

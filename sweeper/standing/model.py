@@ -81,7 +81,8 @@ class Lag(Record):
 class Standing(Record):
     """A sweep at one moment. `trials`: how many are in each state; `launches`: how many of each purpose.
 
-    `course`: the best value so far after each scored trial, thinned to 60 points.
+    `course`: the best value so far after each scored trial, thinned to 60 points. `last_at`: when a launch last
+    began or ended.
     """
 
     study: str
@@ -99,3 +100,4 @@ class Standing(Record):
     left: Left | None = None
     mlflow: Lag | None = None
     verdict: str | None = None
+    last_at: AwareDatetime | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,15 @@ def outlines(storage: LeanStorage, study_id: int) -> list[Outline]:
             for number, key, state, value in rows
             if state.name != "WAITING"
         ]
+
+
+def last_moment(storage: LeanStorage, study_id: int) -> datetime.datetime | None:
+    """When a trial last began or ended; None before the first. Optuna keeps UTC without saying so."""
+    t = TRIALS.c
+    query = sqlalchemy.select(sqlalchemy.func.max(t.datetime_start), sqlalchemy.func.max(t.datetime_complete))
+    with storage.engine.connect() as connection:
+        row = connection.execute(query.where(t.study_id == study_id)).one()
+    return max((moment.replace(tzinfo=datetime.UTC) for moment in row if moment is not None), default=None)
 
 
 def count_launches(storage: LeanStorage, study_id: int) -> dict[str, int]:

@@ -1,0 +1,151 @@
+"""`specsweep resume`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from launchers.clock import SystemClock
+from launchers.masking import masked_words
+from sweeper import config
+from sweeper.catalogue import Catalogue, Entry, catalogue
+from sweeper.commands.run import run
+from sweeper.errors import ConfigError, ExitCode
+from sweeper.fingerprint import IMPORTED
+from sweeper.kept_run import INTERRUPTED, NIGHT_OVER, STOPPED, KeptRun, kept_runs
+from sweeper.spec import StudyPlace, StudySpec
+from sweeper.storage import StudyStore
+
+GOES_ON = (INTERRUPTED, NIGHT_OVER, STOPPED)
+"""The states of studies that a start without a name may mean."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PLACE = ("study.dir", "study.storage", "study.name")
+
+
+def resume(arguments: argparse.Namespace) -> ExitCode:
+    """Run a study again with the settings of its last run. Raises as `run` does."""
+    name, given = split_name(arguments.overrides)
+    if not name:
+        name = _only_interrupted(config.load_place(given, arguments.config_dir).study)
+    place = config.load_place([*_without(given, ("study.name",)), f"study.name={name}"], arguments.config_dir)
+    store = StudyStore.of(place.study)
+    runs = _runs(store)
+    words, folder = again(runs, store, place, given)
+    config_dir = arguments.config_dir.absolute() if arguments.config_dir else _path(runs[0].config_dir)
+    if folder is not None:
+        os.chdir(folder)
+    where = [] if config_dir is None else ["--config-dir", str(config_dir)]
+    sys.stdout.write(f"specsweep run {shlex.join([*where, *masked_words(words)])}\n")
+    sys.stdout.flush()
+    return run(argparse.Namespace(**{**vars(arguments), "overrides": words, "config_dir": config_dir}))
+
+
+def split_name(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The study that is named, and the settings. Raises ConfigError for two names, or a word that is neither."""
+    names = [word for word in words if "=" not in word and not word.startswith(("~", "-"))]
+    settings = [word for word in words if word not in names]
+    names += [word.partition("=")[2] for word in settings if word.startswith("study.name=")]
+    if wrong := [name for name in names if not _NAME.fullmatch(name)]:
+        raise ConfigError([f"{wrong[0]!r}: is no name of a study; write specsweep resume NAME"])
+    if len(names) > 1:
+        raise ConfigError([f"{' '.join(names)}: one study at a time"])
+    return (names[0] if names else ""), settings
+
+
+def again(
+    runs: Sequence[KeptRun], store: StudyStore, place: StudyPlace, given: Sequence[str]
+) -> tuple[list[str], Path | None]:
+    """The words of the command, and the folder to give them in if that is another one.
+
+    Words that were kept without their secret must have been given. Raises ConfigError.
+    """
+    kept, added = _kept_words(runs), _without(given, _PLACE)
+    masked = [word for word in kept if word in runs[0].masked]
+    if missing := [word for word in masked if _key(word) not in map(_key, given)]:
+        raise ConfigError(
+            [f"{_key(word)}: was secret and is not kept; give it again: {_key(word)}=VALUE" for word in missing]
+        )
+    storage = [word for word in given if _key(word) == "study.storage" and _key(word) in map(_key, masked)]
+    words = _merged(kept, [*added, *storage])
+    folder = Path(runs[0].folder)
+    if folder == Path.cwd() or (folder.is_dir() and _is_same(store, words, runs[0], folder)):
+        return words, None if folder == Path.cwd() else folder
+    study = place.study
+    here = [f"study.name={study.name}", f"study.dir={study.dir}"]
+    return _merged(words, here if study.storage.startswith("sqlite") else [*here, *storage]), None
+
+
+def _is_same(store: StudyStore, words: Sequence[str], kept: KeptRun, folder: Path) -> bool:
+    """Whether these words, given in that folder, lead to this very study."""
+    before = Path.cwd()
+    try:
+        os.chdir(folder)
+        there = StudyStore.of(config.load_place(words, _path(kept.config_dir)).study)
+        return bool(there.fact("identity") == store.fact("identity"))
+    except (ConfigError, OSError):
+        return False
+    finally:
+        os.chdir(before)
+
+
+def _runs(store: StudyStore) -> tuple[KeptRun, ...]:
+    """The runs that a study keeps. Raises ConfigError when there is none to repeat."""
+    if runs := kept_runs(store):
+        return runs
+    if IMPORTED in (store.fact("fingerprint") or {}):
+        raise ConfigError([f"study.name: {store.name!r} was imported; no sweep continues it"])
+    older = "does not say with which settings it was run (an older specsweep made it)"
+    raise ConfigError([f"study.name: {store.name!r} {older}; give the command of `specsweep run` again"])
+
+
+def _kept_words(runs: Sequence[KeptRun]) -> list[str]:
+    """The words of the newest run; with those of other hosts of a shared study, if only the host differs."""
+    newest = runs[0]
+    rest = _without(newest.overrides, ("host",))
+    alike = [run for run in runs if _without(run.overrides, ("host",)) == rest]
+    hosts = [word.partition("=")[2] for run in alike for word in run.overrides if word.startswith("host=")]
+    if len(hosts) > 1 and len(hosts) == len(alike):
+        return [*rest, f"hosts=[{','.join(sorted(hosts))}]"]
+    return list(newest.overrides)
+
+
+def _only_interrupted(study: StudySpec) -> str:
+    """The name of the only study that waits to go on. Raises ConfigError with the list when it is not one."""
+    found = catalogue(study, SystemClock().now())
+    waiting = [entry for entry in found.studies if entry.state in GOES_ON]
+    if len(waiting) == 1:
+        return waiting[0].study
+    if waiting:
+        names = ", ".join(entry.study for entry in waiting)
+        raise ConfigError([f"NAME: several studies wait to go on: {names}; name one: specsweep resume NAME"])
+    raise ConfigError([f"NAME: no study waits to go on{_listed(found)}"])
+
+
+def _listed(found: Catalogue) -> str:
+    def words(entry: Entry) -> str:
+        return f"{entry.study} ({entry.state})"
+
+    return f"; there are: {', '.join(map(words, found.studies[:20]))}" if found.studies else ""
+
+
+def _merged(words: Sequence[str], added: Sequence[str]) -> list[str]:
+    """Words, with what is added in the place of what has the same key."""
+    return [*_without(words, tuple(map(_key, added))), *added]
+
+
+def _without(words: Sequence[str], keys: Sequence[str]) -> list[str]:
+    return [word for word in words if _key(word) not in keys]
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+~")
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None

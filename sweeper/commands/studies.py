@@ -1,0 +1,110 @@
+"""`specsweep studies`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from launchers.clock import SystemClock
+from sweeper import config
+from sweeper.catalogue import Catalogue, Entry, catalogue
+from sweeper.commands.as_json import print_json
+from sweeper.errors import ExitCode
+from sweeper.metrics import METRICS
+from sweeper.streams import lenient
+from sweeper.tally import spent
+from sweeper.text import plain
+
+_NARROW = 110
+"""Below so many columns each study has lines of its own instead of a row."""
+
+_UNBOUND = 240
+"""Columns where no terminal says how many there are."""
+
+_COLUMNS = ("study", "state", "trials", "best", "age", "engine", "model")
+_MAX_VERDICT = 60
+_DAYS_FROM = 3
+
+
+def studies(arguments: argparse.Namespace) -> ExitCode:
+    """List the studies of a storage, newest first. Raises ConfigError."""
+    place = config.load_place(arguments.overrides, arguments.config_dir)
+    now = SystemClock().now()
+    found = catalogue(place.study, now)
+    if arguments.json:
+        print_json(json.loads(found.model_dump_json()))
+    else:
+        _show(found, now)
+    return ExitCode.OK
+
+
+def _show(found: Catalogue, now: datetime.datetime) -> None:
+    stream = lenient(sys.stdout)
+    console = Console(file=stream, highlight=False)
+    if not console.is_terminal:
+        console = Console(file=stream, highlight=False, width=_UNBOUND)
+    if console.width < _NARROW:
+        for entry in found.studies:
+            console.print(_block(entry, now))
+    elif found.studies:
+        console.print(_table(found.studies, now))
+    for line in found.notes:
+        console.print(f"note: {plain(line)}", markup=False)
+
+
+def _table(entries: tuple[Entry, ...], now: datetime.datetime) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for column in _COLUMNS:
+        table.add_column(column, overflow="fold", no_wrap=column == "age")
+    for entry in entries:
+        table.add_row(*(Text(cell) for cell in _cells(entry, now)))
+    return table
+
+
+def _block(entry: Entry, now: datetime.datetime) -> Text:
+    """A study on a narrow screen: its name and state, then what there is to say of it."""
+    name, state, *rest = _cells(entry, now)
+    text = Text(f"{name}: ", style="bold").append(state, style="")
+    for label, cell in zip(_COLUMNS[2:], rest, strict=True):
+        if cell:
+            text.append(f"\n  {label:<8}{cell}", style="")
+    return text
+
+
+def _cells(entry: Entry, now: datetime.datetime) -> tuple[str, ...]:
+    age = _age((now - entry.last_at).total_seconds()) if entry.last_at else ""
+    total = f" of {entry.trials_total}" if entry.trials_total else ""
+    trials = f"{entry.trials_done}{total}" if entry.state not in ("foreign", "damaged") else ""
+    return (entry.study, _state_text(entry), trials, _best_text(entry), age, entry.engine, entry.model)
+
+
+def _age(seconds: float) -> str:
+    days = round(seconds / 86_400)
+    return f"{days} days ago" if days >= _DAYS_FROM else f"{spent(max(0.0, seconds))} ago"
+
+
+def _state_text(entry: Entry) -> str:
+    """The state, and by whom it runs, what its verdict is, or what is wrong."""
+    if entry.state == "running":
+        return f"running: {', '.join(entry.by)}"
+    if entry.state in ("complete", "imported") and entry.verdict_kind:
+        return f"{entry.state}: {plain(entry.verdict_kind, _MAX_VERDICT)}"
+    return f"{entry.state}: {plain(entry.why, 100)}" if entry.why else entry.state
+
+
+def _best_text(entry: Entry) -> str:
+    """The best value and its gain; a gain that chance may show is marked."""
+    metric = METRICS.get(entry.objective)
+    if entry.best is None or metric is None:
+        return ""
+    value = f"{'≈ ' if entry.best.estimated else ''}{metric.format(entry.best.value)} {metric.unit}".rstrip()
+    if entry.best.ratio is None:
+        return value
+    gain = f"{entry.best.ratio:.2f} x"
+    return f"{value}, {gain}" + ("" if entry.best.beyond_luck is not False else " (within chance)")

@@ -1,0 +1,102 @@
+"""`specsweep resume`: the same settings again, without secrets that nobody kept."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from sweeper.__main__ import main
+from sweeper.commands import resume as command
+from sweeper.errors import ExitCode
+from tests.commands.conftest import MakeStudy, kept
+
+pytestmark = [pytest.mark.study, pytest.mark.compose]
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[argparse.Namespace]:
+    """What `run` was called with, instead of running."""
+    seen: list[argparse.Namespace] = []
+
+    def run(arguments: argparse.Namespace) -> ExitCode:
+        seen.append(arguments)
+        return ExitCode.OK
+
+    monkeypatch.setattr(command, "run", run)
+    return seen
+
+
+def test_the_only_interrupted_study_goes_on_with_its_settings(
+    make_study: MakeStudy, begun: list[argparse.Namespace], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_study("done", "complete")
+    make_study("night", "interrupted", ("preset=llamacpp_smoke", "budget.trials=40"))
+    assert main(["resume"]) == ExitCode.OK
+    assert begun[0].overrides == ["preset=llamacpp_smoke", "budget.trials=40", "study.name=night"]
+    assert "specsweep run preset=llamacpp_smoke budget.trials=40 study.name=night" in capsys.readouterr().out
+
+
+def test_added_settings_replace_kept_ones(make_study: MakeStudy, begun: list[argparse.Namespace]) -> None:
+    make_study("night", "complete", ("preset=llamacpp_smoke", "budget.trials=40"))
+    assert main(["resume", "night", "budget.trials=60", "--plain"]) == ExitCode.OK
+    assert begun[0].overrides == ["preset=llamacpp_smoke", "study.name=night", "budget.trials=60"]
+    assert begun[0].plain is True
+
+
+def test_from_another_folder_it_goes_on_where_it_was_begun(
+    make_study: MakeStudy, begun: list[argparse.Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_study("night", "interrupted")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert main(["resume", "night", f"study.dir={tmp_path}/sweeps"]) == ExitCode.OK
+    assert Path.cwd() == tmp_path
+    assert begun[0].overrides == ["study.name=night"]
+
+
+def test_a_study_that_was_moved_goes_on_where_it_is(
+    make_study: MakeStudy, begun: list[argparse.Namespace], tmp_path: Path
+) -> None:
+    study = make_study("night", "interrupted")
+    kept(tmp_path / "gone", "study.name=night").keep(study.store)
+    assert main(["resume", "night"]) == ExitCode.OK
+    assert begun[0].overrides == ["study.name=night", "study.dir=sweeps"]
+    assert Path.cwd() == tmp_path
+
+
+def test_a_secret_is_not_kept_and_asked_for(
+    make_study: MakeStudy, begun: list[argparse.Namespace], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_study("night", "interrupted", ("engine.env.HF_TOKEN=***",))
+    assert main(["resume"]) == ExitCode.USAGE
+    assert "engine.env.HF_TOKEN: was secret and is not kept; give it again" in capsys.readouterr().err
+    assert main(["resume", "engine.env.HF_TOKEN=new-secret"]) == ExitCode.OK
+    assert begun[0].overrides == ["study.name=night", "engine.env.HF_TOKEN=new-secret"]
+    assert "new-secret" not in capsys.readouterr().out
+
+
+def test_hosts_of_one_study_go_on_together(
+    make_study: MakeStudy, begun: list[argparse.Namespace], tmp_path: Path
+) -> None:
+    study = make_study("night", "interrupted", ("host=gpu1", "budget.trials=40"))
+    kept(tmp_path, "budget.trials=40", "study.name=night", "host=gpu2", host="gpu2").keep(study.store)
+    assert main(["resume", "night"]) == ExitCode.OK
+    assert begun[0].overrides == ["budget.trials=40", "study.name=night", "hosts=[gpu1,gpu2]"]
+
+
+def test_several_or_none_are_listed(
+    make_study: MakeStudy, begun: list[argparse.Namespace], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_study("done", "complete")
+    assert main(["resume"]) == ExitCode.USAGE
+    assert "no study waits to go on; there are: done (complete)" in capsys.readouterr().err
+    for name in ("a", "b"):
+        make_study(name, "interrupted")
+    assert main(["resume"]) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert "several studies wait to go on: " in told
+    assert {"a", "b"} <= set(told.replace(",", "").replace(";", "").split())
+    assert begun == []
