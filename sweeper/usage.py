@@ -147,6 +147,15 @@ Open MLflow's web page on the sweep's database: runs side by side, charts, logs 
   specsweep ui --port 5001 study.dir=/data/sweeps
 """
 
+SCHEMA_HELP = """\
+Write JSON schemas of the configuration files, by which an editor completes and checks them.
+
+  specsweep schema --write my                       writes my/schema/; my/space/mine.yaml then begins with
+                                                    # yaml-language-server: $schema=../schema/space-sglang.json
+  specsweep schema                                  which schemas there are
+  specsweep schema host                             print one
+"""
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -239,6 +248,10 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--port", type=int, default=5000, help="port to listen on (default: %(default)s)")
 
 
+def _schema_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--write", metavar="DIR", help="the folder of your own groups, as for --config-dir")
+
+
 USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
     "status": Usage(STATUS_HELP, _status_options),
@@ -248,4 +261,5 @@ USAGES: Mapping[str, Usage] = {
     "import": Usage(IMPORT_HELP, _import_options, also_asked="; files to import"),
     "export": Usage(EXPORT_HELP, _export_options, also_asked="; which one: trial=N, best or baseline"),
     "ui": Usage(UI_HELP, _ui_options),
+    "schema": Usage(SCHEMA_HELP, _schema_options, also_asked="; names of schemas to print"),
 }
