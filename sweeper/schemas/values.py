@@ -37,16 +37,15 @@ def whole(*patterns: str) -> str:
 
 SEARCHED: Schema = {
     "description": f"a plain value is fixed; searched are {_EXAMPLES}",
-    "anyOf": [
-        {"type": ["number", "boolean"]},
-        {"type": "array", "items": SCALAR, "minItems": 1, "uniqueItems": True},
-        {
-            "type": "string",
-            "pattern": whole(_ANY_CHOICE, _RANGE.format(n=_NUMBER), _INTERVAL, _WRAPPED, _PLAIN),
-            "patternErrorMessage": f"no sweep, and no plain value; write {_EXAMPLES}",
-        },
-    ],
+    "type": ["number", "boolean", "array", "string"],
+    "items": SCALAR,
+    "minItems": 1,
+    "uniqueItems": True,
+    "pattern": whole(_ANY_CHOICE, _RANGE.format(n=_NUMBER), _INTERVAL, _WRAPPED, _PLAIN),
+    "patternErrorMessage": f"no sweep, and no plain value; write {_EXAMPLES}",
 }
+"""One schema for all types, since an editor's message on one of several alternatives says little."""
+
 ENVIRONMENT: Schema = {
     "type": "object",
     "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
@@ -79,17 +78,28 @@ def fixed_flag(kind: FlagType) -> Schema:
     """A flag's value in `engine.flags`."""
     if kind.kind == "refused":
         return _refused(kind)
-    numbers, words = _alternatives(kind)
-    return {"description": _words(kind), "anyOf": [*numbers, *([_text(words)] if words else []), _text(whole())]}
+    words, value = whole(_word(kind) or ".*") if _is_text(kind) else whole(), _value(kind)
+    types = list(dict.fromkeys([*value["type"], "string"]))
+    return {**value, "type": types, "pattern": words, "patternErrorMessage": f"should be {_words(kind)}"}
 
 
 def searched_flag(kind: FlagType) -> Schema:
     """A flag's value in a space: as in `engine.flags`, or searched."""
     if kind.kind == "refused":
         return _refused(kind)
-    numbers, words = _alternatives(kind)
-    listed = [{"type": "array", "items": {"anyOf": [*numbers, *([_text(words)] if words else [])]}, "minItems": 1}]
-    return {"description": _words(kind), "anyOf": [*numbers, *listed, _text(_sweeps(kind))]}
+    value = _value(kind)
+    listed = {name: part for name, part in value.items() if name != "description"}
+    if _is_text(kind) and _word(kind):
+        listed["pattern"] = f"^({_word(kind)})$"
+    told = f"should be {_words(kind)}; or several of them: choice(...)"
+    return {
+        **value,
+        "type": list(dict.fromkeys([*value["type"], "string", "array"])),
+        "items": listed,
+        "minItems": 1,
+        "pattern": _sweeps(kind),
+        "patternErrorMessage": told + (", range(...), interval(...)" if kind.kind in ("whole", "real") else ""),
+    }
 
 
 def _sweeps(kind: FlagType) -> str:
@@ -125,30 +135,23 @@ def _word(kind: FlagType) -> str:
     return listed if kind.choices else ""
 
 
-def _alternatives(kind: FlagType) -> tuple[list[Schema], str]:
-    """What is no text, and the pattern of what is; no pattern: no text."""
-    if kind.kind in ("whole", "real"):
-        return [{"type": "integer" if kind.kind == "whole" else "number", **_bounds(kind)}], ""
-    if kind.kind == "bare":
-        return [{"type": "boolean"}], ""
-    some: list[Schema] = [
-        {"const": False},
-        *([{"type": "integer", "minimum": 1}] if kind.kind == "numbers" else []),
-    ]
-    return some, f"^({_word(kind)})$" if _word(kind) else ".+"
+def _is_text(kind: FlagType) -> bool:
+    return kind.kind in ("text", "words", "numbers")
 
 
-def _bounds(kind: FlagType) -> dict[str, float]:
+def _value(kind: FlagType) -> dict[str, Any]:
+    """The types and limits of one plain value. A flag that takes text may be left away: false."""
+    types: dict[str, list[str]] = {"whole": ["integer"], "real": ["number"], "bare": ["boolean"]}
+    known = types.get(kind.kind, ["string", "boolean", *(["integer"] if kind.kind == "numbers" else [])])
     bounds = {"minimum": kind.low, "maximum": kind.high}
-    return {name: value for name, value in bounds.items() if value is not None}
-
-
-def _text(pattern: str) -> Schema:
-    return {"type": "string", "pattern": pattern}
+    limits: dict[str, Any] = {name: value for name, value in bounds.items() if value is not None}
+    if _is_text(kind):
+        limits["not"] = {"const": True}
+    return {"description": _words(kind), "type": known, **limits}
 
 
 def _refused(kind: FlagType) -> Schema:
-    return {"not": {}, "doNotSuggest": True, "description": kind.note, "errorMessage": kind.note}
+    return {"not": {}, "doNotSuggest": True, "description": kind.note, "deprecationMessage": kind.note}
 
 
 def _words(kind: FlagType) -> str:

@@ -64,7 +64,7 @@ def configuration() -> str:
         "",
         "## Options of each group",
         "",
-        "`GROUP=OPTION` takes the file `conf/GROUP/OPTION.yaml`, or yours ([spaces.md](../spaces.md#a-folder-of-your-own)).",
+        "`GROUP=OPTION` takes the file `conf/GROUP/OPTION.yaml`, or [yours](../spaces.md#a-folder-of-your-own).",
         "",
         "| group | option | what it is |",
         "|---|---|---|",
