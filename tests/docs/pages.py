@@ -13,7 +13,9 @@ DOCS = ROOT / "docs"
 TOP = tuple(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md"))
 PAGES = (*TOP, *sorted(DOCS.rglob("*.md")))
 
-_BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>[^\"]*)\")?\n(?P<text>.*?)^ *```", re.M | re.S)
+_BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>[^\"]*)\")?\n(?P<text>.*?)^ *```", re.M | re.S
+)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 

@@ -17,7 +17,7 @@ PICTURES = {
     "mlflow-list": ("mlflow-list", 0.74, 0.5),
     "mlflow-charts": ("mlflow-charts", 0.74, 0.5),
 }
-"""Width and height, both as shares of the screenshot's width: MLflow's assistant stands at the right of its page."""
+"""Width and height, as shares of the screenshot's width: MLflow's assistant stands at the right of its page."""
 
 
 def draw(shots: Path, folder: Path) -> None:
@@ -26,7 +26,9 @@ def draw(shots: Path, folder: Path) -> None:
         with Image.open(shots / f"{shot}.png") as picture:
             width, height = picture.size
             cut = picture.convert("RGB").crop((0, 0, round(wide * width), min(height, round(high * width))))
-            cut.resize((WIDTH, round(WIDTH * cut.height / cut.width))).save(folder / f"{name}.webp", quality=72, method=6)
+            cut.resize((WIDTH, round(WIDTH * cut.height / cut.width))).save(
+                folder / f"{name}.webp", quality=72, method=6
+            )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ PLACEMENT = Placement(("python3", "-m", "sglang.launch_server"), "/models/m", 30
 def make(folder: Path, name: str) -> None:
     """Write the study `name` into `folder`: a searched night of eight trials."""
     study = open_study(folder, name, sampler="random")
-    KeptSearch(engine=ENGINE.name, objective="output_throughput", space=SPACE, base=BASE, facts=FACTS).keep(study.store)
+    KeptSearch(engine=ENGINE.name, objective="output_throughput", space=SPACE, base=BASE, facts=FACTS).keep(
+        study.store
+    )
     while (proposal := study.ask(BUDGET)) is not None:
         launch = measured(proposal)
         argv = ENGINE.launch_spec(launch.canonical, PLACEMENT).argv

@@ -1,4 +1,4 @@
-"""Every command line of the documentation is run, or composed and checked where running it would start a server."""
+"""Every command line of the documentation is run; composed and checked where it would start a server."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ Made = Callable[[str], Path]
 COMMANDS = {command.replace(".venv/bin/", ""): place for place, command in reversed(all_commands())}
 """Each command line once, with the first place that has it."""
 
+COMPOSED = ("run", "stop", "plan", "resume")
+"""Commands whose settings are those of a run."""
+
+PARSED = ("ui", "doctor", "init", "completion")
+"""Commands that ask a host or a person, or serve until they are ended: what they take is checked."""
+
 ELLIPSIS = ("host.ssh.destination=gpu1", "model.path=/m", "space.speculative_draft_model_path=/m-eagle3")
 """What `...` stands for in a command."""
 
@@ -49,7 +55,7 @@ def composed(arguments: argparse.Namespace) -> None:
 
 
 def looked_at(words: list[str], folder: Path, made: Made) -> ExitCode:
-    """Run a command that reads studies, on studies of the names that it says; absolute folders lie below `folder`."""
+    """Run a command that reads studies, on studies of the names that it says; all folders lie below `folder`."""
     moved = [re.sub(r"(?<![\w.])/(data|tmp)/", rf"{folder}/\1/", word) for word in words]
     arguments = parsed(moved)
     own = [word for word in arguments.overrides if re.match(r"(study|tracking|preset)[=./]", word)]
@@ -70,10 +76,10 @@ def looked_at(words: list[str], folder: Path, made: Made) -> ExitCode:
 def checked(words: list[str], folder: Path, made: Made) -> None:
     """One command line of any program. Fails for one that nothing here knows how to check."""
     program, *rest = words
-    if program == "specsweep" and rest[0] in ("run", "stop"):
+    if program == "specsweep" and rest[0] in COMPOSED:
         composed(parsed([word for given in rest for word in (ELLIPSIS if given == "..." else [given])]))
-    elif program == "specsweep" and rest[0] == "ui":
-        assert config.load_place(parsed(rest).overrides)
+    elif program == "specsweep" and rest[0] in PARSED:
+        assert parsed(rest).command == rest[0]
     elif program == "specsweep" and rest[0] in ("schema", "import"):
         assert main(rest) == ExitCode.OK
     elif program == "specsweep":
@@ -123,7 +129,9 @@ def test_the_slurm_script_is_a_script_whose_worker_is_a_valid_run(reader: Path) 
 def test_commands_in_running_text_exist() -> None:
     for page, text in inline():
         if re.match(r"(\.venv/bin/)?specsweep [a-z]", text):
-            words = [word for word in shlex.split(text) if word not in ("...", "COMMAND", "--help", "--config-dir")]
+            words = [
+                word for word in shlex.split(text) if word not in ("...", "COMMAND", "--help", "--config-dir")
+            ]
             if len(words) > 1:
                 parsed(words[1:])
         elif found := re.match(r"make ([a-z-]+)", text):

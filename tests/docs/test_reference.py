@@ -34,11 +34,18 @@ def test_everything_is_in_the_reference() -> None:
     assert [name for name in METRICS if f"| `{name}` |" not in PAGES["metrics.md"]()] == []
     assert [kind for kind in FailureKind if f"### {kind.value}\n" not in PAGES["failures.md"]()] == []
     configuration = PAGES["configuration.md"]()
-    assert [path for path in keys() if f"| `{path}` |" not in configuration and path != "host.ssh"] == ["more_workloads"]
+    assert [path for path in keys() if f"| `{path}` |" not in configuration and path != "host.ssh"] == [
+        "more_workloads"
+    ]
 
 
 def test_the_exit_codes_are_those_of_the_program() -> None:
-    told = [int(code) for code in re.findall(r"^ +(\d+)  \w|     (\d+)  ended", EXIT_CODES, re.M) for code in code if code]
+    told = [
+        int(code)
+        for code in re.findall(r"^ +(\d+)  \w|     (\d+)  ended", EXIT_CODES, re.M)
+        for code in code
+        if code
+    ]
     assert sorted(told) == sorted(code.value for code in ExitCode)
 
 
@@ -53,6 +60,15 @@ def test_a_variable_of_ours_is_in_the_list() -> None:
 
 
 def test_files_of_the_list_are_written_somewhere() -> None:
-    for name in ("optuna.db", "mlflow.db", "mlflow-artifacts", "-status", ".lock", "-report", "-comparison", "-export"):
+    for name in (
+        "optuna.db",
+        "mlflow.db",
+        "mlflow-artifacts",
+        "-status",
+        ".lock",
+        "-report",
+        "-comparison",
+        "-export",
+    ):
         assert name in SOURCES
     assert len(FILES) > 12

@@ -47,7 +47,13 @@ def test_every_page_is_there_and_names_nothing_outside_that_it_would_load(site: 
     for file in DOCS.rglob("*.md"):
         page = (site / file.relative_to(DOCS)).with_suffix(".html")
         text = page.read_text(encoding="utf-8")
-        for loaded in ('src="http', 'rel="stylesheet" href="http', "fonts.googleapis", "unpkg.com", 'rel="preconnect"'):
+        for loaded in (
+            'src="http',
+            'rel="stylesheet" href="http',
+            "fonts.googleapis",
+            "unpkg.com",
+            'rel="preconnect"',
+        ):
             assert loaded not in text, f"{page.name} loads {loaded}"
 
 

@@ -20,7 +20,11 @@ GAP = "…"
 HINT = "Either put these back"
 
 ENTRIES = re.findall(r"^### ([^\n]+)\n\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
-QUOTED = [quote for line in re.findall(r"^\*\*Printed:\*\* (.*)$", PAGE, re.M) for quote in re.findall(r"`([^`]+)`", line)]
+QUOTED = [
+    quote
+    for line in re.findall(r"^\*\*Printed:\*\* (.*)$", PAGE, re.M)
+    for quote in re.findall(r"`([^`]+)`", line)
+]
 QUOTED += re.findall(r"`(…[^`]*)` and `(…[^`]*)` say why", PAGE)[0] if "say why that" in PAGE else ()
 
 
@@ -35,7 +39,9 @@ def text_of(node: ast.AST) -> str | None:
 
 @cache
 def trees() -> list[ast.AST]:
-    files = [file for folder in ("sweeper", "launchers", "analysis") for file in sorted((ROOT / folder).rglob("*.py"))]
+    files = [
+        file for folder in ("sweeper", "launchers", "analysis") for file in sorted((ROOT / folder).rglob("*.py"))
+    ]
     return [ast.parse(file.read_text(encoding="utf-8")) for file in files]
 
 

@@ -21,7 +21,7 @@ GROUPS = ("preset", "engine", "host", "model", "space", "workload", "study", "st
 _NOTE = "\n<!-- Written by `python -m tests.docs.written`: change what it is written from. -->\n"
 
 ENVIRONMENT: Mapping[str, str] = {
-    "SPECSWEEP_SSH_PASSWORD": "a password for SSH, where there must be one (`host.ssh.password_env` names another)",
+    "SPECSWEEP_SSH_PASSWORD": "a password for SSH, if there must be one (`host.ssh.password_env` names another)",
     "SPECSWEEP_SSH_PASSPHRASE": "the passphrase of a key (`host.ssh.passphrase_env`)",
     "PGPASSWORD": "PostgreSQL's password; `~/.pgpass` and a service file work, too (libpq's own rules)",
     "MLFLOW_TRACKING_USERNAME": "MLflow's login, with `MLFLOW_TRACKING_PASSWORD`; `MLFLOW_TRACKING_TOKEN` instead",
@@ -58,8 +58,8 @@ def configuration() -> str:
     lines = [
         "# Configuration",
         _NOTE,
-        "Set a key on the command line (`budget.trials=20`), in a preset, or in a file of its group. Defaults are those of",
-        "the packaged files; a preset may change them. `${...}` refers to another key. What has no default must be given.",
+        "Set a key on the command line (`budget.trials=20`), in a preset, or in a file of its group. Defaults are",
+        "those of the packaged files; a preset may change them. `${...}` refers to another key.",
         "Types and limits are checked before anything is started.",
         "",
         "## Options of each group",
@@ -70,9 +70,10 @@ def configuration() -> str:
         "|---|---|---|",
     ]
     for group in GROUPS:
-        for option in _options(group):
-            lines.append(f"| `{group}` | `{option}` | {_cell(_first(head(packaged(f'{group}/{option}.yaml'))))} |")
-    listed = [key for key in keys().values() if not isinstance(key.default, dict) or key.path.startswith("engine.")]
+        lines += [_option(group, option) for option in _options(group)]
+    listed = [
+        key for key in keys().values() if not isinstance(key.default, dict) or key.path.startswith("engine.")
+    ]
     ordered = sorted(listed, key=lambda key: "." in key.path)
     for group, members in groupby(ordered, lambda key: key.path.partition(".")[0] if "." in key.path else ""):
         title = f"`{group}`" if group else "The sweep as a whole"
@@ -82,6 +83,10 @@ def configuration() -> str:
         if types := flag_types(engine):
             lines += ["", f"## Flags of `{engine}`", "", *_flags(types)]
     return "\n".join(lines) + "\n"
+
+
+def _option(group: str, option: str) -> str:
+    return f"| `{group}` | `{option}` | {_cell(_first(head(packaged(f'{group}/{option}.yaml'))))} |"
 
 
 def _options(group: str) -> list[str]:
@@ -97,7 +102,7 @@ def _row(key: Key) -> str:
 
 
 def _flags(types: Mapping[str, FlagType]) -> Iterable[str]:
-    yield "What is known of single flags. Others may be used as well: the server's own help says whether they exist."
+    yield "What is known of single flags. Others may be used, too: the server's own help says whether they exist."
     yield from ("", "| flag | values | |", "|---|---|---|")
     words = {"whole": "whole number", "real": "number", "bare": "`true`, `false`", "text": "text"}
     for name, kind in types.items():
@@ -105,7 +110,9 @@ def _flags(types: Mapping[str, FlagType]) -> Iterable[str]:
         if kind.choices:
             values = ", ".join(f"`{choice}`" for choice in kind.choices)
         if kind.low is not None and kind.high is not None:
-            values += f", {kind.low:,g} to {kind.high:,g}" if kind.high < 2**31 - 1 else f", at least {kind.low:,g}"
+            values += (
+                f", {kind.low:,g} to {kind.high:,g}" if kind.high < 2**31 - 1 else f", at least {kind.low:,g}"
+            )
         yield f"| `{name}` | {values or 'refused'} | {_cell(kind.note)} |"
 
 
@@ -114,7 +121,7 @@ def metrics() -> str:
     lines = [
         "# Metrics",
         _NOTE,
-        "What is recorded of each launch. A value that was not measured is absent, never 0. In MLflow they have these names;",
+        "What is recorded of each launch. What was not measured is absent, never 0. In MLflow they have these names;",
         "`accept_length` is there as `accept_len`, too. The objective may be any that is marked.",
         "",
         "| name | unit | meaning | better | objective |",
@@ -149,7 +156,10 @@ def environment() -> str:
     """The variables that specsweep reads."""
     lines = ["# Environment variables", _NOTE, "| variable | what it is for |", "|---|---|"]
     lines += [f"| `{name}` | {_cell(meaning)} |" for name, meaning in ENVIRONMENT.items()]
-    lines += ["", "Those of a server are set under `engine.env`, or searched under `space.env`. Any other variable that a webhook"]
+    lines += [
+        "",
+        "Those of a server are set under `engine.env`, or searched under `space.env`. A variable that a webhook",
+    ]
     lines += ["or a login needs is named in the configuration (`notify.webhook_env`)."]
     return "\n".join(lines) + "\n"
 
