@@ -121,7 +121,7 @@ def metrics() -> str:
     lines = [
         "# Metrics",
         _NOTE,
-        "What is recorded of each launch. What was not measured is absent, never 0. In MLflow they have these names;",
+        "What is recorded of each launch. What was not measured is absent, never 0. MLflow has these names;",
         "`accept_length` is there as `accept_len`, too. The objective may be any that is marked.",
         "",
         "| name | unit | meaning | better | objective |",
