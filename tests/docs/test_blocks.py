@@ -36,7 +36,8 @@ GROUP = {
 }
 _PATH = re.compile(rf"({'|'.join(sorted({path.partition('.')[0] for path in keys()}))})((?:\.[a-z_]+)+)(?==|$)")
 FILES = [block for block in blocks("yaml") if block.title]
-FRAGMENTS = [block for block in blocks("yaml") if not block.title]
+FRAGMENTS = [block for block in blocks("yaml") if not block.title and not block.text.startswith("config_dir:")]
+"""What stands in a file of a group; a `specsweep.yaml` is no such file."""
 
 
 def python(page: str, part: str) -> Block:
