@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help setup sweep rehearse test unit lint audit check slow ci bench bench-search bench-scale fuzz ui lock clean
+.PHONY: help setup sweep rehearse test unit lint audit check slow ci docs screenshots bench bench-search bench-scale fuzz ui lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,12 +46,20 @@ lint: $(READY)  ## formatting, lint, types, import layers
 audit:  ## known vulnerabilities in the locked dependencies (says so where nobody can be asked)
 	.ci/audit
 
-check: lint test audit  ## lint, test and audit: what a change must pass
+check: lint docs test audit  ## lint, documentation, test and audit: what a change must pass
 
 slow: $(READY)  ## the long tests: crash campaign, whole sweeps, this README's commands
 	$(BIN)/pytest -m slow $(ARGS)
 
 ci: check slow  ## everything
+
+docs: $(READY)  ## the documentation as a site, in build/site (strict: a broken link fails)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'open build/site/index.html'
+
+screenshots: $(READY)  ## take the documentation's pictures anew, from what tests see in the browser (minutes)
+	$(BIN)/pytest tests/browser tests/page -k 'list_has or charts_show or trials-40-1280-light'
+	$(BIN)/python -m tests.docs.pictures
 
 bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's own time (about 15 minutes; needs sshd)
 	$(BIN)/python -m tests.bench.verdicts

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 
 class ExitCode(enum.IntEnum):
-    """Exit codes of the command `specsweep`; the README and `--help` list them."""
+    """Exit codes of the command `specsweep`; docs/reference/failures.md and `--help` list them."""
 
     OK = 0
     BUG = 1

@@ -143,6 +143,10 @@ def _plan_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--trials", type=int, default=PLANNED_TRIALS, metavar="N", help=words)
 
 
+def _schema_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--write", metavar="DIR", help="the folder of your own groups, as for --config-dir")
+
+
 def _completion_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("shell", nargs="?", choices=SHELLS, help="for which shell")
     words = "what may stand in place of the last of these words; the scripts ask it"
@@ -167,5 +171,6 @@ USAGES: Mapping[str, Usage] = {
         json="the files that were written",
     ),
     "ui": Usage(usage_texts.UI_HELP, _ui_options),
+    "schema": Usage(usage_before.SCHEMA_HELP, _schema_options, also_asked="; names of schemas to print"),
     "completion": Usage(usage_texts.COMPLETION_HELP, _completion_options, settings=False),
 }

@@ -30,3 +30,12 @@ its specsweep.yaml.
       --drafter /models/Qwen3-8B-eagle3 --drafter /models/other-eagle3 --prompts mine.jsonl
                                                     SGLang over SSH, two drafters, prompts of your own
 """
+
+SCHEMA_HELP = """\
+Write JSON schemas of the configuration files, by which an editor completes and checks them.
+
+  specsweep schema --write my                       writes my/schema/; my/space/mine.yaml then begins with
+                                                    # yaml-language-server: $schema=../schema/space-sglang.json
+  specsweep schema                                  which schemas there are
+  specsweep schema host                             print one
+"""

@@ -1,4 +1,4 @@
-"""The README is true: its commands are run, its examples compose."""
+"""The README is true: its longest commands are run here, all of them are composed in tests/docs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 import requests
 
-from sweeper.config import load
-from sweeper.errors import ExitCode
 from sweeper.storage import StudyStore
 
 ROOT = Path(__file__).parents[2]
@@ -24,37 +22,15 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
     line for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) for line in block.splitlines()
 ]
+EXPORT = "export --format script --output -"
 RUNS = [line for line in COMMANDS if line.startswith(".venv/bin/specsweep run")]
 
 
 def test_the_readme_has_the_commands_that_this_file_runs() -> None:
     others = [line for line in COMMANDS if line not in RUNS]
-    looks = [f".venv/bin/specsweep {command}" for command in ("status", "report", "ui")]
+    looks = [f".venv/bin/specsweep {command}" for command in ("status", "report", "ui", EXPORT)]
     assert others == ["make sweep", "make test", *looks, "make rehearse"]  # the last: tests/sglang/test_night.py
     assert len(RUNS) >= 4
-
-
-@pytest.mark.compose
-@pytest.mark.parametrize("command", RUNS)
-def test_every_run_of_the_readme_is_a_valid_configuration(command: str) -> None:
-    assert load(shlex.split(command)[2:]).spec.space.parameters
-
-
-@pytest.mark.compose
-def test_the_space_of_the_readme_is_found_in_a_folder_of_ones_own(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
-    (tmp_path / "space").mkdir()
-    (tmp_path / "space" / "mine.yaml").write_text(block, encoding="utf-8")
-    spec = load(["space=mine"], tmp_path).spec
-    names = {parameter.name: parameter for parameter in spec.space.parameters}
-    assert names["OMP_WAIT_POLICY"].is_env
-    assert dict(names["spec_ngram_simple_size_m"].when) == {"spec_type": ("ngram-simple",)}
-    assert spec.engine.flags["threads"] == 1
-
-
-def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:
-    rows = re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE)
-    assert [int(code) for row in rows for code in row.split(",")] == [code.value for code in ExitCode]
 
 
 @pytest.mark.slow
@@ -91,6 +67,9 @@ def test_make_sweep_report_and_ui_do_what_the_readme_says(tmp_path: Path) -> Non
     assert reported.returncode == 0
     assert "## Verdict" in (sweeps / "llamacpp_ngram-report.md").read_text(encoding="utf-8")
     assert "<svg" in (sweeps / "llamacpp_ngram-report.html").read_text(encoding="utf-8")
+    exported = [".venv/bin/specsweep", *shlex.split(EXPORT)]
+    script = subprocess.run(exported, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
+    assert script.stdout.startswith("#!/bin/sh\n")
     _ui_answers(checkout, environment)
 
 

@@ -1,0 +1,1 @@
+"""The configuration described for others: editors (JSON Schema) and readers (the reference)."""
