@@ -46,6 +46,21 @@ Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either
 same command goes on later.
 """
 
+DOCTOR_HELP = """\
+Look at everything from here to the first token: settings, SSH, host, GPUs, models, stores. It starts nothing.
+
+It takes the settings of the run. Each line is ok, a warning (a run can begin) or an error (it cannot), with the
+reason and what to do; what could not be looked at says what it waits for. Nothing is written on the host
+(docs/doctor.md).
+
+  specsweep doctor                                  of the embedded sweep, on this machine
+  specsweep doctor preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
+      space.speculative_draft_model_path=/models/m-eagle3
+  specsweep doctor --json preset=mine               for scripts; the keys are in docs/doctor.md
+
+Exit code: 0 ready, 2 when settings must change first, 5 when something else must be mended first.
+"""
+
 STOP_HELP = """\
 Stop what sweeps have left on the host: a server that on_finish=serve_best left serving, and leftovers.
 
@@ -181,6 +196,10 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--plain", action="store_true", help="plain lines even on a terminal")
 
 
+def _doctor_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _stop_options(sub: argparse.ArgumentParser) -> None:
     words = "start again the server that a sweep has stopped"
     sub.add_argument("--restore", action="store_true", help=words)
@@ -241,6 +260,7 @@ def _ui_options(sub: argparse.ArgumentParser) -> None:
 
 USAGES: Mapping[str, Usage] = {
     "run": Usage(RUN_HELP, _run_options),
+    "doctor": Usage(DOCTOR_HELP, _doctor_options),
     "status": Usage(STATUS_HELP, _status_options),
     "stop": Usage(STOP_HELP, _stop_options),
     "report": Usage(REPORT_HELP, _report_options),
