@@ -75,10 +75,10 @@ look_limits() {
 
 SERVERS='sglang\.launch_server|sglang::|sglang serve|vllm serve|vllm\.entrypoints|VLLM::|llama-server|llamacpp_server|text-generation-(launcher|server|router)|tritonserver|trtllm-serve|lmdeploy|ollama (serve|runner)'
 
-look_servers() { # lines "server PID PARENT USER OWNER DESCRIPTION" of inference servers
+look_servers() { # lines "server PID PARENT USER OWNER DESCRIPTION" of inference servers; specsweep only names them
   for pid in $(head -c 400 /proc/[0-9]*/cmdline | LC_ALL=C tr '\000' ' ' | LC_ALL=C awk -v wanted="$SERVERS" '
     /^==> \/proc\/[0-9]+\/cmdline <==$/ { split($0, path, "/"); pid = path[3]; next }
-    pid != "" && $0 ~ wanted && ++n <= 200 { print pid; pid = "" }')
+    pid != "" && $0 ~ wanted && !/(sweeper|specsweep) [a-z]+ / && ++n <= 200 { print pid; pid = "" }')
   do
     stat_of "$pid" || continue
     user=$(ls -ld "/proc/$pid" | awk '{ print $3 }')

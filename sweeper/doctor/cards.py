@@ -84,9 +84,9 @@ def links(told: Told, word: str, gpus: Sequence[int]) -> Counter[str]:
 
 
 def _matrix(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of GPUs with their cells; the heading, network cards and the legend are passed over."""
+    """The rows of GPUs with their cells, one of which is X; heading, network cards and legend have none such."""
     for line in lines:
         words = _CODES.sub("", line).split()
         found = _GPU.fullmatch(words[0]) if words else None
-        if found and len(words) > 1 and not _GPU.fullmatch(words[1]):
+        if found and "X" in words[1:]:
             yield int(found[1]), words[1:]
