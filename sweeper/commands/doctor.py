@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -73,14 +74,15 @@ def show(report: Report, console: Console) -> None:
         _line(console, f"\n{group.title}", "bold")
         _rows(console, group.rows)
     _line(console, f"\n{page.counted(report)}, in {report.took_s:.0f} s", "bold")
-    _rows(console, tuple(page.summary(report)))
+    _rows(console, tuple(page.summary(report)), overflow="ellipsis")
     first, *steps = page.ending(report)
     _line(console, f"\n{first}", "bold green" if report.ready else "bold red")
     for step in steps:
         _line(console, step, "")
 
 
-def _rows(console: Console, rows: tuple[page.Row, ...]) -> None:
+def _rows(console: Console, rows: tuple[page.Row, ...], overflow: Literal["fold", "ellipsis"] = "fold") -> None:
+    """On a terminal what is too long is folded or, where it stands in full above, cut."""
     if not console.is_terminal:
         for row in rows:
             fix = f" | fix: {row.fix}" if row.fix else ""
@@ -90,7 +92,7 @@ def _rows(console: Console, rows: tuple[page.Row, ...]) -> None:
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, width=page.LEVEL_WIDTH)
     table.add_column(no_wrap=True, width=page.NAME_WIDTH)
-    table.add_column(overflow="fold")
+    table.add_column(overflow=overflow, no_wrap=overflow == "ellipsis")
     for row in rows:
         text = Text(row.reason, style="dim" if row.level is Level.WAITING else "")
         if row.fix:

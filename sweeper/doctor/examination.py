@@ -38,13 +38,11 @@ class Report(Frozen):
     findings: tuple[Finding, ...]
 
 
-def examine(contexts: Sequence[Context]) -> tuple[Finding, ...]:
+def examine(contexts: Sequence[Context], checks: Sequence[Check[Context]] = CHECKS) -> tuple[Finding, ...]:
     """All checks on the first host; on further hosts of the same server, what each has of its own."""
-    found: list[Finding] = []
-    for number, ctx in enumerate(contexts):
-        checks = CHECKS if number == 0 else [check for check in CHECKS if check.place in PER_HOST]
-        found += _on_one(ctx, checks)
-    return tuple(found)
+    own = [check for check in checks if check.place in PER_HOST]
+    found = (_on_one(ctx, own if number else checks) for number, ctx in enumerate(contexts))
+    return tuple(finding for findings in found for finding in findings)
 
 
 def refused(mistake: ConfigError) -> tuple[Finding, ...]:
@@ -83,14 +81,14 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _on_one(ctx: Context, checks: Sequence[Check[Context]]) -> list[Finding]:
-    """The checks on one host; what none of them could find out is told once by each that waits for it."""
+    """The checks on one host; one that waits names the errors at which that began."""
     found: list[Finding] = []
-    bad: set[str] = set()
+    roots: dict[str, list[str]] = {}
     for check in checks:
-        blocking = [name for name in check.needs if name in bad]
+        blocking = list(dict.fromkeys(root for name in check.needs for root in roots.get(name, ())))
         said = [_waiting(blocking)] if blocking else _said(check, ctx)
-        if any(each.level in (Level.ERROR, Level.WAITING) for each in said):
-            bad.add(check.name)
+        if blocking or any(each.level is Level.ERROR for each in said):
+            roots[check.name] = blocking or [check.name]
         host = ctx.host if check.place in PER_HOST else ""
         found += [_finding(check, host, each) for each in said]
     return found

@@ -17,7 +17,7 @@ _MAX_SUMMARY = 12
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a group. `check` is empty where it is that of the line above, `fix` where all is well."""
+    """One line of a group. `check` is empty where it is that of the line above, `fix` where it is that below."""
 
     level: Level
     check: str
@@ -75,11 +75,18 @@ def ending(report: Report) -> list[str]:
 def _rows(findings: list[Finding]) -> Iterator[Row]:
     before = ""
     waiting: dict[str, list[str]] = {}
+    looked = [each for each in findings if each.level is not Level.WAITING]
+    for each, after in zip(looked, [*looked[1:], None], strict=True):
+        is_said_below = after is not None and (after.check, after.fix) == (each.check, each.fix)
+        yield Row(
+            each.level,
+            each.check if each.check != before else "",
+            each.reason,
+            "" if is_said_below else each.fix,
+        )
+        before = each.check
     for each in findings:
         if each.level is Level.WAITING:
             waiting.setdefault(each.reason, []).append(each.check)
-            continue
-        yield Row(each.level, each.check if each.check != before else "", each.reason, each.fix)
-        before = each.check
     for reason, checks in waiting.items():
         yield Row(Level.WAITING, "", f"{', '.join(checks)}: {reason.removeprefix('waits ')}")

@@ -15,7 +15,9 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("command", ["run", "status", "stop", "report", "predict", "import", "export", "ui"])
+@pytest.mark.parametrize(
+    "command", ["run", "doctor", "status", "stop", "report", "predict", "import", "export", "ui"]
+)
 def test_the_help_of_every_command_has_examples_and_exit_codes(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

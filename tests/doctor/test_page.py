@@ -9,8 +9,9 @@ import pytest
 from rich.console import Console
 
 from sweeper.commands.doctor import show
+from sweeper.doctor.context import Context
 from sweeper.doctor.examination import Report, examine, refused, report_of
-from sweeper.doctor.finding import Check, Finding, Level, Place
+from sweeper.doctor.finding import Check, Finding, Level, Place, Said
 from sweeper.doctor.table import CHECKS, PLACES, markdown
 from sweeper.errors import ConfigError
 from tests.doctor.asking import context
@@ -83,22 +84,21 @@ def test_codes_and_secrets_of_what_was_told_are_not_shown() -> None:
 
 
 @pytest.mark.compose
-def test_a_check_that_fails_never_stops_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: object) -> list[object]:
+def test_a_check_that_fails_never_stops_the_others() -> None:
+    def broken(_: Context) -> list[Said]:
         raise OSError("the disk is gone")
 
-    rows = (
+    rows: tuple[Check[Context], ...] = (
         Check("one", Place.HERE, "", broken),
         Check("two", Place.HERE, "", lambda _: [], ("one",)),
         Check("three", Place.HERE, "", lambda _: []),
         Check("four", Place.HERE, "", broken, ("two", "three")),
     )
-    monkeypatch.setattr("sweeper.doctor.examination.CHECKS", rows)
-    found = examine([context()])
+    found = examine([context()], rows)
     assert [(each.check, each.level, each.reason) for each in found] == [
         ("one", Level.ERROR, "the disk is gone"),
         ("two", Level.WAITING, "waits for one"),
-        ("four", Level.WAITING, "waits for two"),
+        ("four", Level.WAITING, "waits for one"),
     ]
 
 
