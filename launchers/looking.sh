@@ -15,6 +15,15 @@ ask_smi() { # LIMIT QUERY
   case $CODE in 124 | 137) CODE=hung ;; esac
 }
 
+describe() { # PID: as in processes.sh, with whose it is
+  words=$(head -c 300 "/proc/$1/cmdline" 2>/dev/null | LC_ALL=C tr '\000-\037\177' ' ')
+  [ -n "$words" ] || { read -r words < "/proc/$1/comm"; } 2>/dev/null
+  printf 'pid %s of %s: %s\n' "$1" "$(user_of "$1")" "${words:-?}"
+}
+
+# shellcheck disable=SC2012  # the owner of a folder whose name is a number
+user_of() { ls -ld "/proc/$1" 2>/dev/null | awk '{ print $3 }'; } # PID
+
 verb_cards() { # SECONDS then WORD ARGUMENTS...: for each pair lines "WORD ROW" and "code WORD CODE"
   find_smi || { reply nosmi ""; return; }
   begin cards
@@ -75,14 +84,13 @@ look_limits() {
 
 SERVERS='sglang\.launch_server|sglang::|sglang serve|vllm serve|vllm\.entrypoints|VLLM::|llama-server|llamacpp_server|text-generation-(launcher|server|router)|tritonserver|trtllm-serve|lmdeploy|ollama (serve|runner)'
 
-look_servers() { # lines "server PID PARENT USER OWNER DESCRIPTION" of inference servers; specsweep only names them
+look_servers() { # lines "server PID PARENT OWNER DESCRIPTION" of inference servers; specsweep only names them
   for pid in $(head -c 400 /proc/[0-9]*/cmdline | LC_ALL=C tr '\000' ' ' | LC_ALL=C awk -v wanted="$SERVERS" '
     /^==> \/proc\/[0-9]+\/cmdline <==$/ { split($0, path, "/"); pid = path[3]; next }
     pid != "" && $0 ~ wanted && !/(sweeper|specsweep) [a-z]+ / && ++n <= 200 { print pid; pid = "" }')
   do
     stat_of "$pid" || continue
-    user=$(ls -ld "/proc/$pid" | awk '{ print $3 }')
-    printf 'server %s %s %s %s ' "$pid" "$PARENT" "${user:-?}" "$(owner_of "$pid")"; describe "$pid"
+    printf 'server %s %s %s ' "$pid" "$PARENT" "$(owner_of "$pid")"; describe "$pid"
   done
 }
 

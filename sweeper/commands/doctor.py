@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from rich.console import Console
@@ -51,10 +53,21 @@ def _found(arguments: argparse.Namespace) -> tuple[str, tuple[Finding, ...]]:
         for overrides in [words] if hosts is None else [[*words, f"host={name}"] for name in hosts]:
             spec = config.load(overrides, arguments.config_dir).spec
             study = spec.study.name
-            found += examine(_contexts(spec, overrides))
+            with closing_all(_contexts(spec, overrides)) as contexts:
+                found += examine(contexts)
     except ConfigError as mistake:
         return study, refused(mistake)
     return study, found
+
+
+@contextmanager
+def closing_all(contexts: list[Context]) -> Iterator[list[Context]]:
+    """Their connections are closed in the end."""
+    try:
+        yield contexts
+    finally:
+        for each in contexts:
+            each.close()
 
 
 def _contexts(spec: SweepSpec, overrides: list[str]) -> list[Context]:

@@ -67,6 +67,11 @@ class Context:
         """The name of the host."""
         return self.launcher.host
 
+    def close(self) -> None:
+        """Close whatever connection there is."""
+        if isinstance(self.launcher.shell, SshShell):
+            self.launcher.shell.close()
+
     @property
     def commands(self) -> Looking:
         """How commands are run there."""
@@ -108,6 +113,11 @@ class Context:
     def gpus(self) -> GpuLook | None:
         """The watched GPUs and who holds them; None where there is no nvidia-smi."""
         return looking.look_at_gpus(self.launcher)
+
+    @property
+    def sees_gpus(self) -> bool:
+        """Whether this run looks at GPUs, and there is an nvidia-smi that shows them."""
+        return self.uses_gpus and self.gpus is not None
 
     @cached_property
     def cards(self) -> Told:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from launchers.gpu_sample import THROTTLING
-from launchers.gpus import holders
-from sweeper.doctor.cards import cuda_version, links, policies, remapped, sample
+from launchers.gpus import GpuLook, holders
+from sweeper.doctor.cards import cuda_version, policies
 from sweeper.doctor.context import Context
 from sweeper.doctor.finding import Check, Place, Said, error, ok, setting, warning
 from sweeper.facts import missing_gpus
 from sweeper.fitting import too_few_gpus
-from sweeper.health import fatal_xids
 from sweeper.text import plain
-
-_HOT_C = 80.0
-"""An idle GPU that is as hot as this is not cooled."""
-
-_FAR = ("SYS", "NODE")
-_NO_PEER = {
-    "NS": "not supported",
-    "CNS": "the chipset does not",
-    "GNS": "the GPU does not",
-    "TNS": "not with this topology",
-}
 
 
 def gpus_answer(ctx: Context) -> Iterator[Said]:
@@ -33,9 +21,9 @@ def gpus_answer(ctx: Context) -> Iterator[Said]:
         return
     look = ctx.gpus
     if look is None:
-        yield error(
-            "there is no nvidia-smi",
-            "install NVIDIA's driver and its tools, or put them into the PATH of the login",
+        yield warning(
+            "there is no nvidia-smi: idle GPUs cannot be waited for, nor their clocks watched",
+            "put it into the PATH of the login, or say host.watch_gpus=false",
         )
     elif look.problems:
         yield error(
@@ -53,7 +41,7 @@ def gpus_answer(ctx: Context) -> Iterator[Said]:
 
 def gpus_suffice(ctx: Context) -> Iterator[Said]:
     """As many as the parallel groups need."""
-    if not ctx.uses_gpus:
+    if not ctx.sees_gpus:
         return
     if wrong := missing_gpus(ctx.spec, ctx.gpu_names, ctx.commands):
         yield from (setting(line, "name GPUs that exist: host.gpus=[0,1]") for line in wrong)
@@ -80,12 +68,32 @@ def gpus_alike(ctx: Context) -> Iterator[Said]:
 
 def gpus_free(ctx: Context) -> Iterator[Said]:
     """Nobody holds memory of them: a launch waits for that, and then gives up."""
-    if look := ctx.gpus:
-        held = holders(look, ctx.spec.host.gpu_idle_mib)
-        fix = "end these processes, or leave these GPUs out: host.gpus=[...]"
-        yield from (error(plain(line, 600), fix) for line in held)
-        if not held:
-            yield ok(f"at most host.gpu_idle_mib = {ctx.spec.host.gpu_idle_mib} MiB in use on each")
+    if (look := ctx.gpus) is None:
+        return
+    is_free = True
+    for gpu in look.reading.gpus:
+        alone = replace(look, reading=replace(look.reading, gpus=(gpu,)))
+        for line in holders(alone, ctx.spec.host.gpu_idle_mib):
+            is_free = False
+            yield _held(plain(line, 600), ctx, is_ours=_is_ours(alone))
+    if is_free:
+        yield ok(f"at most host.gpu_idle_mib = {ctx.spec.host.gpu_idle_mib} MiB in use on each")
+
+
+def _held(line: str, ctx: Context, *, is_ours: bool) -> Said:
+    """How bad it is that somebody holds a GPU: a run stops its own leftovers, and a server that it may replace."""
+    port = ctx.spec.host.replace_server
+    if is_ours:
+        return warning(line, "of an earlier sweep: the next run stops it; now: specsweep stop")
+    if port is not None:
+        return warning(line, f"if it is the server on port {port}, the run stops it; else end it")
+    return error(line, "end these processes, or leave these GPUs out: host.gpus=[...]")
+
+
+def _is_ours(look: GpuLook) -> bool:
+    """Whether all that is seen on this one GPU is of servers of ours."""
+    mine = [each.pid for each in look.reading.processes if each.gpu_uuid == look.reading.gpus[0].uuid]
+    return bool(mine) and all(pid in look.tenants and look.tenants[pid].server_id for pid in mine)
 
 
 def gpus_persist(ctx: Context) -> Iterator[Said]:
@@ -138,84 +146,8 @@ def gpus_whole(ctx: Context) -> Iterator[Said]:
             f"{_gpus(cut)} in MIG mode: a server gets one slice, whose memory is not told",
             "give the slice by CUDA_VISIBLE_DEVICES in engine.env",
         )
-    elif ctx.uses_gpus and ctx.cards.lines:
+    elif ctx.sees_gpus:
         yield ok("no MIG mode")
-
-
-def gpus_healthy(ctx: Context) -> Iterator[Said]:
-    """ECC errors, rows of memory to be remapped, fatal Xids in the kernel's log."""
-    if not ctx.uses_gpus:
-        return
-    bad = {index: count for index, count in ctx.health.ecc.items() if count}
-    for index, count in bad.items():
-        yield warning(
-            f"GPU {index}: {count} uncorrected ECC errors since the driver was loaded",
-            f"reset it while nothing runs: sudo nvidia-smi -r -i {index}",
-        )
-    pending, failed = remapped(ctx.cards)
-    for uuid in failed:
-        yield error(
-            f"{uuid}: rows of its memory cannot be remapped",
-            "have the GPU replaced; leave it out: host.gpus=[...]",
-        )
-    for uuid in pending:
-        yield warning(f"{uuid}: rows of its memory wait to be remapped", "reset the GPU, or reboot")
-    xids = fatal_xids(ctx.health)
-    if xids:
-        yield warning(
-            f"{len(xids)} fatal Xids in the kernel's log, the last: {xids[-1]}",
-            "reboot the host if that was not done since; a GPU that does it again is broken",
-        )
-    if not (bad or failed or pending or xids):
-        yield ok("no hardware error is told")
-
-
-def gpus_cool(ctx: Context) -> Iterator[Said]:
-    """Temperature, and what slows a GPU down already now."""
-    if not ctx.uses_gpus:
-        return
-    found = sample(ctx.cards, ctx.spec.host.gpus, ctx.spec.host.gpu_idle_mib)
-    is_quiet = True
-    for gpu in found.gpus:
-        if slowed := sorted(THROTTLING & set(gpu.reasons or ())):
-            is_quiet = False
-            yield warning(
-                f"GPU {gpu.index} is slowed down: {', '.join(slowed)}",
-                "look at its cooling and its power supply before measuring",
-            )
-        limit_c = min(_HOT_C, ctx.spec.limits.gpu_temperature_c or _HOT_C)
-        if gpu.temperature_c is not None and gpu.temperature_c > limit_c:
-            is_quiet = False
-            yield warning(
-                f"GPU {gpu.index} has {gpu.temperature_c:.0f} °C", "let it cool down, or look at its cooling"
-            )
-    temperatures = [gpu.temperature_c for gpu in found.gpus if gpu.temperature_c is not None]
-    if is_quiet and temperatures:
-        yield ok(f"{min(temperatures):.0f} to {max(temperatures):.0f} °C, nothing slows them down")
-
-
-def gpus_linked(ctx: Context) -> Iterator[Said]:
-    """How the GPUs of a tensor-parallel group reach one another."""
-    if ctx.num_gpus < 2 or not ctx.uses_gpus:
-        return
-    kinds = links(ctx.cards, "topology", ctx.spec.host.gpus)
-    told = ", ".join(f"{kind} ({count} pairs)" for kind, count in kinds.most_common(6))
-    if any(kind in kinds for kind in _FAR):
-        yield warning(
-            f"between GPUs: {told}: some traffic crosses the processors' own link",
-            "choose GPUs of one socket if they suffice: host.gpus=[...]",
-        )
-    elif told:
-        yield ok(f"between GPUs: {told}")
-    peers = links(ctx.cards, "peers", ctx.spec.host.gpus)
-    if none := {kind: count for kind, count in peers.items() if kind in _NO_PEER}:
-        why = ", ".join(f"{count} pairs {kind} ({_NO_PEER[kind]})" for kind, count in none.items())
-        yield warning(
-            f"no direct access between GPUs: {why}; all-reduces go through the host's memory",
-            "switch off ACS and the IOMMU in the firmware, or measure with it: NCCL_P2P_DISABLE=1",
-        )
-    elif peers:
-        yield ok("direct access between all of them")
 
 
 def gpus_software(ctx: Context) -> Iterator[Said]:
@@ -245,7 +177,7 @@ def _major(version: str) -> int:
 
 def _set(ctx: Context, field: str) -> Mapping[int, str]:
     """How each GPU is set; nothing for one that does not tell."""
-    if not ctx.uses_gpus:
+    if not ctx.sees_gpus:
         return {}
     found = {index: row[field] for index, row in policies(ctx.cards, ctx.spec.host.gpus).items()}
     return {index: word for index, word in found.items() if word and not word.startswith("[") and word != "N/A"}
@@ -269,14 +201,5 @@ GPU_CHECKS: tuple[Check[Context], ...] = (
         ("gpus",),
     ),
     Check("mig", Place.GPUS, "are they whole", gpus_whole, ("gpus",)),
-    Check("gpu_errors", Place.GPUS, "ECC errors, rows to be remapped, fatal Xids", gpus_healthy, ("gpus",)),
-    Check("gpu_heat", Place.GPUS, "temperature, and what slows them down", gpus_cool, ("gpus",)),
-    Check(
-        "topology",
-        Place.GPUS,
-        "links and direct access between them, where a server takes several",
-        gpus_linked,
-        ("gpus",),
-    ),
     Check("gpu_software", Place.GPUS, "driver, CUDA and NCCL fit together", gpus_software, ("gpus", "engine")),
 )

@@ -22,7 +22,7 @@ _LEAST_SHM_GIB = 1.0
 
 _LIMIT = re.compile(r"Max (open files|locked memory|processes)\s+(unlimited|\d{1,20})\s")
 _MEMORY = re.compile(r"(\w+):\s+(\d{1,15}) kB")
-_SERVER = re.compile(r"(\d{1,9}) (\d{1,9}) (\S{1,100}) (\S{1,100}) (.*)")
+_SERVER = re.compile(r"(\d{1,9}) (\d{1,9}) (\S{1,100}) (.*)")
 
 
 def tools_are_there(ctx: Context) -> Iterator[Said]:
@@ -76,9 +76,9 @@ def nothing_was_left(ctx: Context) -> Iterator[Said]:
             f"server {identity[0]} of an earlier sweep still runs", "the next run stops it; now: specsweep stop"
         )
     for server in kept:
-        yield error(
+        yield warning(
             f"port {server.handle.port}: a server that a sweep left serving ({plain(server.note, 120)})",
-            "stop it: specsweep stop",
+            "the next run stops it; now: specsweep stop",
         )
     for port in pending:
         yield warning(
@@ -95,6 +95,9 @@ def port_is_free(ctx: Context) -> Iterator[Said]:
         yield ok(f"port {ctx.launcher.free_port()} of {low} to {high} is free")
     except HostDirty as dirty:
         text = "; ".join(_command(line) for line in dirty.holders)
+        if {int(identity[-1]) for identity in ctx.launcher.leftovers()} & set(range(low, high + 1)):
+            yield warning(f"all taken: {text}", "the next run stops servers of earlier sweeps among them")
+            return
         yield error(
             f"ports {low} to {high} are all taken: {text}",
             "end these, or choose others: host.port_low, host.port_high",
@@ -105,17 +108,17 @@ def nobody_else_serves(ctx: Context) -> Iterator[Said]:
     """Other inference servers: they take memory, clocks and bandwidth from what is measured."""
     found = [match.groups() for line in ctx.look.all("server")[:200] if (match := _SERVER.fullmatch(line))]
     pids = {pid for pid, *_ in found}
-    heads = [row for row in found if row[1] not in pids and row[3] in "-?"]
+    heads = [row for row in found if row[1] not in pids and row[2] in "-?"]
     if not heads:
         yield ok("no other inference server runs")
     replaced = ctx.spec.host.replace_server
-    for _, _, user, _, text in heads[:20]:
+    for *_, text in heads[:20]:
         fix = "end it for the night, or let the sweep do that: host.replace_server=PORT"
-        told = f"of user {plain(user, 40)}: {_command(text)}"
+        told = _command(text)
         if replaced is not None and re.search(rf"\b{replaced}\b", text):
-            yield ok(f"will be replaced, {told}")
+            yield ok(f"will be replaced: {told}")
         else:
-            yield warning(f"another inference server runs, {told}", fix)
+            yield warning(f"another inference server runs: {told}", fix)
 
 
 def limits_suffice(ctx: Context) -> Iterator[Said]:
@@ -180,7 +183,8 @@ def cpus_suffice(ctx: Context) -> Iterator[Said]:
 
 def disk_suffices(ctx: Context) -> Iterator[Said]:
     """Free disk where logs and records go; less than `limits.free_gib` stops a sweep."""
-    free, least = ctx.health.host_free_gib, ctx.spec.limits.free_gib
+    told, least = ctx.look.numbers("disk"), ctx.spec.limits.free_gib
+    free = told[1] / _GIB_IN_KIB if len(told) == 2 else None
     if free is None:
         yield warning(f"the disk of {ctx.spec.host.state_dir} does not tell how much is free")
     elif free < least:

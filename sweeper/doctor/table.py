@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from sweeper.doctor.context import Context
 from sweeper.doctor.finding import Check, Place, Said, ok
 from sweeper.doctor.gpu_checks import GPU_CHECKS
+from sweeper.doctor.gpu_state_checks import GPU_STATE_CHECKS
 from sweeper.doctor.host_checks import HOST_CHECKS
 from sweeper.doctor.model_checks import MODEL_CHECKS
 from sweeper.doctor.store_checks import HERE_CHECKS, STORE_CHECKS
 from sweeper.doctor.way_checks import WAY_CHECKS
+from sweeper.doctor.weight_checks import WEIGHT_CHECKS
 from sweeper.space import num_combinations
 
 CONFIGURATION = "configuration"
@@ -39,7 +41,17 @@ _IN_ORDER = list(PLACES)
 
 CHECKS: tuple[Check[Context], ...] = tuple(
     sorted(
-        (_FIRST, *HERE_CHECKS, *WAY_CHECKS, *HOST_CHECKS, *MODEL_CHECKS, *GPU_CHECKS, *STORE_CHECKS),
+        (
+            _FIRST,
+            *HERE_CHECKS,
+            *WAY_CHECKS,
+            *HOST_CHECKS,
+            *MODEL_CHECKS,
+            *WEIGHT_CHECKS,
+            *GPU_CHECKS,
+            *GPU_STATE_CHECKS,
+            *STORE_CHECKS,
+        ),
         key=lambda check: _IN_ORDER.index(check.place),
     )
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
 from collections.abc import Iterator
@@ -148,7 +149,7 @@ def test_what_is_wrong_on_the_host_is_told_together(
         host.occupy(3, 0, os.getpid())
     assert code == ExitCode.USAGE  # tp_size is a setting
     assert errors(report) == ["state_dir", "gpu_count", "gpu_memory"]
-    assert f"pid {os.getpid()}" in of(report, "gpu_memory")[0][1]
+    assert f"pid {os.getpid()} of {getpass.getuser()}: " in of(report, "gpu_memory")[0][1]
     assert of(report, "gpu_errors")[0] == (
         "warning",
         "GPU 5: 4 uncorrected ECC errors since the driver was loaded",

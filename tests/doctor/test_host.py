@@ -16,7 +16,6 @@ from launchers.looking import Pulse
 from launchers.shell import LocalShell
 from launchers.ssh_way import Way
 from sweeper.doctor.finding import Level
-from sweeper.health import Health
 from tests.doctor.asking import context, text, told, worst
 from tests.launchers.shells import shell_program
 
@@ -80,15 +79,15 @@ def test_a_cgroup_that_leaves_less_memory_is_told() -> None:
 def test_other_servers_are_told_once_without_their_children_and_secrets() -> None:
     look = told(
         server=(
-            "10 1 alice - pid 10: python -m sglang.launch_server --api-key hunter2hunter2 --port 30000",
-            "11 10 alice - pid 11: sglang::scheduler",
-            "12 1 bob c19e3f8675 pid 12: llama-server",
+            "10 1 - pid 10 of alice: python -m sglang.launch_server --api-key hunter2hunter2 --port 30000",
+            "11 10 - pid 11 of alice: sglang::scheduler",
+            "12 1 c19e3f8675 pid 12 of bob: llama-server",
             "nonsense \x1b[31m",
         )
     )
     found = text("servers", context(look=look))
     assert found.count("another inference server") == 1
-    assert "of user alice" in found
+    assert "pid 10 of alice: " in found
     assert "hunter2" not in found
     assert worst("servers", context("host.replace_server=30000", look=look)) is Level.OK
     assert worst("servers", context(look=told())) is Level.OK
@@ -96,7 +95,8 @@ def test_other_servers_are_told_once_without_their_children_and_secrets() -> Non
 
 @pytest.mark.parametrize(("free", "level"), [(None, Level.WARNING), (0.2, Level.ERROR), (50.0, Level.OK)])
 def test_free_disk_is_held_to_the_limit_that_stops_a_sweep(free: float | None, level: Level) -> None:
-    assert worst("disk", context(health=Health(host_free_gib=free))) is level
+    disk = {} if free is None else {"disk": f"900000000 {int(free * 1024**2)}"}
+    assert worst("disk", context(look=told(**disk))) is level
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from launchers import looking
+from launchers.gpus import GpuLook, GpuReading
 from launchers.host import HostLauncher, HostSettings
 from sweeper.doctor.examination import Report, report_of
 from sweeper.doctor.finding import Finding, Place
@@ -22,7 +23,7 @@ READ = (
 LOOK = (
     b"look\nstate readonly\nplace /home/x\ndisk 100 50\nlock held pid 7\nlimit Max open files  1024  1024 files\n"
     b"shm 65536 1\ncpus 0-7\ncpuset 0,2-3\nload 1.50 1 1\nmemory MemTotal:  24684092 kB\nceiling 8589934592\n"
-    b"server 10 1 alice - pid 10: python -m sglang.launch_server --port 30000\nmissing flock\ninodes 0"
+    b"server 10 1 - pid 10 of alice: python -m sglang.launch_server --port 30000\nmissing flock\ninodes 0"
 )
 CARDS = (
     b"cards\npolicy 0, 580.95, Enabled, 700.00 W, 1980 MHz, 3201 MHz, Enabled, Disabled, Default\ncode policy 0\n"
@@ -53,7 +54,7 @@ def doctor_parser() -> Callable[[bytes], object]:
             weights=dict(zip(("/m", "/d"), models, strict=False)),
             model=("/m", ""),
             health=parse_health(content.decode("utf-8", "replace")),
-            gpus=None,
+            gpus=GpuLook(GpuReading(()), {}),
             way=None,
         )
         said = [(check.name, each) for check in CHECKS if check.name in names for each in check.look(ctx)]
