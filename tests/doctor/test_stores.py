@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
 
 import optuna
@@ -100,6 +104,54 @@ def test_an_mlflow_server_that_is_down_is_a_warning_without_its_password(tmp_pat
     ctx = place(tmp_path, f"tracking.uri=http://me:hunter2@127.0.0.1:{unused_port()}")
     assert worst("mlflow", ctx) is Level.WARNING
     assert "hunter2" not in text("mlflow", ctx)
+
+
+class Answers(BaseHTTPRequestHandler):
+    """An MLflow server of one version, which lets `me` in with the right password."""
+
+    version, status = "3.17.2", 200
+
+    def log_message(self, *_: object) -> None: ...
+
+    def do_GET(self) -> None:
+        self._answer(200, self.version.encode())
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        login = self.headers.get("Authorization") == "Basic " + b64encode(b"me:hunter2").decode()
+        self._answer(200 if login else self.status, b"{}")
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(
+    ("there", "status", "login", "level", "words"),
+    [
+        (version("mlflow"), 200, "", Level.OK, "version 3."),
+        ("2.9.1", 200, "", Level.WARNING, "version 2.9.1, here 3."),
+        (version("mlflow"), 401, "", Level.WARNING, "refused with status 401"),
+        (version("mlflow"), 401, "me:hunter2@", Level.OK, "version 3."),
+        (version("mlflow"), 403, "", Level.WARNING, "--allowed-hosts"),
+        (version("mlflow"), 500, "", Level.WARNING, "status 500"),
+    ],
+)
+def test_an_mlflow_server_is_asked_for_its_version_and_whether_we_may_read(
+    tmp_path: Path, there: str, status: int, login: str, level: Level, words: str
+) -> None:
+    handler = type("Server", (Answers,), {"version": there, "status": status})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ctx = place(tmp_path, f"tracking.uri=http://{login}127.0.0.1:{server.server_port}")
+        found = text("mlflow", ctx)
+        assert worst("mlflow", ctx) is level, found
+        server.shutdown()
+    assert words in found
+    assert "hunter2" not in found
 
 
 def test_tracking_may_be_off(tmp_path: Path) -> None:
