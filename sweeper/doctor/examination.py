@@ -47,8 +47,7 @@ def examine(contexts: Sequence[Context], checks: Sequence[Check[Context]] = CHEC
 
 def refused(mistake: ConfigError) -> tuple[Finding, ...]:
     """Settings that cannot be read: one finding for each mistake, and all other checks wait for that."""
-    lines = [setting(plain(line, _MAX_TEXT), "correct this setting") for line in mistake.mistakes]
-    first = [_finding(_checks_by_name()[CONFIGURATION], "", line) for line in lines]
+    first = [_finding(_checks_by_name()[CONFIGURATION], "", each) for each in _mistakes(mistake)]
     others = [check for check in CHECKS if check.name != CONFIGURATION]
     return (*first, *(_finding(check, "", _waiting([CONFIGURATION])) for check in others))
 
@@ -99,13 +98,18 @@ def _said(check: Check[Context], ctx: Context) -> list[Said]:
     try:
         return list(check.look(ctx))
     except ConfigError as mistake:
-        return [setting(line, "correct this setting") for line in mistake.mistakes]
+        return _mistakes(mistake)
     except HostLost as lost:
         return [error(lost.reason, lost.fix or "see what the host does; `specsweep doctor` again")]
     except STORAGE_ERRORS as mistake:
         return [error(reason_of(mistake), "see to the study's database")]
     except (LauncherError, SpecsweepError, OSError, sqlite3.Error) as mistake:
         return [error(str(mistake) or type(mistake).__name__, "mend what the message names")]
+
+
+def _mistakes(mistake: ConfigError) -> list[Said]:
+    """One for each line, which begins with the setting that is wrong."""
+    return [setting(line, f"correct {line.partition(': ')[0]}") for line in mistake.mistakes]
 
 
 def _waiting(names: Sequence[str]) -> Said:

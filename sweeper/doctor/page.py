@@ -76,8 +76,10 @@ def _rows(findings: list[Finding]) -> Iterator[Row]:
     before = ""
     waiting: dict[str, list[str]] = {}
     looked = [each for each in findings if each.level is not Level.WAITING]
-    for each, after in zip(looked, [*looked[1:], None], strict=True):
-        is_said_below = after is not None and (after.check, after.fix) == (each.check, each.fix)
+    for number, each in enumerate(looked, 1):
+        is_said_below = any(
+            (after.check, after.fix) == (each.check, each.fix) for after in looked[number : number + 1]
+        )
         yield Row(
             each.level,
             each.check if each.check != before else "",

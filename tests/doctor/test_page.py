@@ -64,6 +64,18 @@ def test_off_a_terminal_each_thing_is_one_line_without_codes() -> None:
     assert f"warning limits        {LONG} | fix: ulimit -n 65536\n" in shown
 
 
+def test_what_all_waits_for_the_same_stands_on_one_line() -> None:
+    mistake = ConfigError(["budget.trails: unknown name"])
+    shown = screen(report(*refused(mistake)), 400)
+    assert "\nGPUs\nwaits                 gpus, gpu_count," in shown
+    assert shown.count("waits ") == len(PLACES)
+    assert "1. correct budget.trails (configuration)" in shown
+
+
+def test_one_fix_for_several_findings_is_told_once() -> None:
+    assert screen(MIXED, 500).partition("2 errors")[0].count("fix: end these processes") == 1
+
+
 def test_ready_is_the_last_word() -> None:
     assert screen(report(finding(Level.OK)), 80).endswith("\nready\n")
     assert screen(report(finding(Level.WARNING)), 80).endswith("\nready, with 1 warning\n")
