@@ -18,7 +18,15 @@ class LauncherError(Exception):
 
 
 class HostLost(LauncherError):
-    """The host did not answer in time, or answered nonsense. "I could not tell" is not "no"."""
+    """The host did not answer in time, or answered nonsense. "I could not tell" is not "no".
+
+    `fix`: what a person can do about it, also the end of the message; empty when that is not known.
+    """
+
+    def __init__(self, reason: str, fix: str = "") -> None:
+        super().__init__(f"{reason}{fix and '. '}{fix}")
+        self.reason = reason
+        self.fix = fix
 
 
 class LinkLost(HostLost):

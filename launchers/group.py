@@ -36,6 +36,11 @@ class GroupLauncher:
         self._inserts: list[tuple[int, bytes]] = []  # what is shown within the first host's log, and where
         self._server_id = ""
 
+    @property
+    def launchers(self) -> tuple[HostLauncher, ...]:
+        """That of each host, in the order of the ranks."""
+        return self._launchers
+
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Own all hosts for as long as the context is open. Raises HostBusy, and then holds none.

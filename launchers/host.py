@@ -199,6 +199,17 @@ class HostLauncher:
         """
         return self._stop(self._identity(handle), grace_s)
 
+    def leftovers(self) -> tuple[tuple[str, ...], ...]:
+        """Servers recorded in the state folder that still have processes, each as the words that name it.
+
+        The first word is the id, the last one the port. Changes nothing.
+        """
+        lines = expect(self._ask("list"), "list").text().splitlines()
+        for line in lines:
+            if not _LISTED.fullmatch(line):
+                raise HostLost(f"the list of servers on {self.host} makes no sense: {line[:200]!r}")
+        return tuple(tuple(line.split(" ")) for line in lines)
+
     def stop_leftovers(self, grace_s: float) -> tuple[str, ...]:
         """Stop every server recorded in the state folder that still has processes; their ids.
 
@@ -206,10 +217,7 @@ class HostLauncher:
         """
         stopped: list[str] = []
         survivors: list[str] = []
-        for line in expect(self._ask("list"), "list").text().splitlines():
-            identity = tuple(line.split(" "))
-            if not _LISTED.fullmatch(line):
-                raise HostLost(f"the list of servers on {self.host} makes no sense: {line[:200]!r}")
+        for identity in self.leftovers():
             try:
                 self._stop(identity, grace_s)
                 stopped.append(identity[0])

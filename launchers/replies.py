@@ -12,9 +12,9 @@ from importlib.resources import files
 from launchers.base import LaunchSpec, Shell
 from launchers.errors import HostLost, LinkLost, StartFailed
 
-_PROCESSES, _GPUS, _SUPERVISOR, _STANDING, LEADER = (
+_PROCESSES, _GPUS, _SUPERVISOR, _STANDING, LEADER, LOOKING = (
     files("launchers").joinpath(name).read_text(encoding="utf-8")
-    for name in ("processes.sh", "gpus.sh", "supervisor.sh", "standing.sh", "leader.sh")
+    for name in ("processes.sh", "gpus.sh", "supervisor.sh", "standing.sh", "leader.sh", "looking.sh")
 )
 MARKER = "SPECSWEEP_SERVER"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -48,10 +48,13 @@ def quote(word: str) -> str:
     return shlex.quote(word)
 
 
-def call_script(nonce: str, state_dir: str, verb: str, arguments: Iterable[str]) -> str:
-    """The script that asks one thing of supervisor.sh; cut short on its way it is a syntax error."""
+def call_script(nonce: str, state_dir: str, verb: str, arguments: Iterable[str], more: str = "") -> str:
+    """The script that asks one thing of supervisor.sh; cut short on its way it is a syntax error.
+
+    `more`: functions beside those of supervisor.sh, or in their place.
+    """
     words = " ".join(quote(word) for word in (nonce, state_dir, verb, *arguments))
-    return f"{_PROCESSES}\n{_GPUS}\n{_SUPERVISOR}\n{_STANDING}\n{{ main {words}; }} </dev/null\n"
+    return f"{_PROCESSES}\n{_GPUS}\n{_SUPERVISOR}\n{_STANDING}\n{more}\n{{ main {words}; }} </dev/null\n"
 
 
 def parse_reply(stdout: bytes, nonce: str) -> Reply:

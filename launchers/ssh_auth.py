@@ -60,8 +60,9 @@ def log_in(transport: paramiko.Transport, hop: Hop, secrets: Secrets) -> None:
     if not transport.is_active() and num_rejected < _MAX_AUTH_TRIES - 1:
         raise HostLost(f"{hop}: the connection broke during the login ({what})")
     raise SshRefused(
-        f"{hop}: the login was refused. Tried: {what}. Name the right key (IdentityFile, with IdentitiesOnly yes "
-        f"when there are many), load it into the agent, or put the password into {secrets.password_env}"
+        f"{hop}: the login was refused. Tried: {what}",
+        "Name the right key (IdentityFile, with IdentitiesOnly yes when there are many), load it into the agent, "
+        f"or put the password into {secrets.password_env}",
     )
 
 

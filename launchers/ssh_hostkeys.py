@@ -54,13 +54,15 @@ def check_host_key(hop: Hop, offered: paramiko.PKey, known: tuple[KnownKey, ...]
         raise SshRefused(
             f"{hop}: THE HOST KEY HAS CHANGED. {good[0].where} has {good[0].key.get_name()} "
             f"{good[0].key.fingerprint}, the host offered {shown}. Either the host was set up anew, or somebody "
-            "answers in its place; nothing was sent to it. Ask whoever runs the host which fingerprint is right, "
-            f"and only then take out the old key: ssh-keygen -R {shlex.quote(hop.key_name)} -f {_file(hop)}"
+            "answers in its place; nothing was sent to it",
+            "Ask whoever runs the host which fingerprint is right, and only then take out the old key: "
+            f"ssh-keygen -R {shlex.quote(hop.key_name)} -f {_file(hop)}",
         )
     raise SshRefused(
-        f"{hop}: the host key is unknown: {shown}. Compare the fingerprint with the host's own (there: ssh-keygen "
-        f"-lf /etc/ssh/ssh_host_{_kind(offered)}_key.pub). If it is the same, accept the key with: "
-        f"{_accepting(hop, offered)}"
+        f"{hop}: the host key is unknown: {shown}",
+        f"Compare the fingerprint with the host's own (there: ssh-keygen -lf "
+        f"/etc/ssh/ssh_host_{_kind(offered)}_key.pub). If it is the same, accept the key with: "
+        f"{_accepting(hop, offered)}",
     )
 
 

@@ -95,8 +95,12 @@ class Link:
         on_death(self)
 
 
-def open_link(target: SshTarget, name: str) -> Link:
-    """Connect and log in at every hop. The caller closes the link.
+STAGES = ("reached", "host key", "login")
+"""What each hop takes, in this order."""
+
+
+def open_link(target: SshTarget, name: str, passed: Callable[[str, Hop], None] = lambda stage, hop: None) -> Link:
+    """Connect and log in at every hop. The caller closes the link. `passed` is told each of STAGES that went well.
 
     Raises SshRefused for what a person must mend, HostLost when the host could not be reached this time.
     """
@@ -106,10 +110,13 @@ def open_link(target: SshTarget, name: str) -> Link:
         for number, hop in enumerate(hops, 1):
             pulse = reach(hop, transport, target.connect_timeout_s)
             ends.callback(pulse.close)
+            passed("reached", hop)
             is_last = number == len(hops)
             secrets = Secrets(target.password_env, target.passphrase_env, may_use_password=is_last)
             transport = _shake_hands(hop, pulse, ends, target.connect_timeout_s)
+            passed("host key", hop)
             log_in(transport, hop, secrets)
+            passed("login", hop)
         if transport is None:
             raise HostLost(f"{name}: no way leads to {target.destination}")
         return Link(name, transport, pulse, ends.pop_all())

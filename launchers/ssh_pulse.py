@@ -86,7 +86,7 @@ def reach(hop: Hop, before: paramiko.Transport | None, timeout_s: float) -> Puls
         return Pulse(_connect(hop.host, hop.port, timeout_s))
     except socket.gaierror as error:
         raise HostLost(
-            f"{hop}: the name {hop.host!r} is not known ({error.strerror}): is it spelt right?"
+            f"{hop}: the name {hop.host!r} is not known ({error.strerror}): is it spelt right?",
         ) from error
     except ConnectionRefusedError as error:
         raise HostLost(f"{hop}: the connection was refused: does sshd run there, and on that port?") from error

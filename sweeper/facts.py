@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from typing import Protocol
 
-from launchers.base import CommandResult, Launcher
+from launchers.base import CommandResult
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.errors import ConfigError
+from sweeper.fitting import context_mistakes, gpus_needed, too_few_gpus
 from sweeper.provenance import GPU_FIELDS, gpu_build, revision_of
 from sweeper.space import domain_values
 from sweeper.spec import FlagValue, ModelSpec, SweepSpec
@@ -47,20 +49,36 @@ printf '%s\n' "$model"
 """A large model cannot be hashed at every start. File: size, first and last MiB; folder: names and sizes."""
 
 
-def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> HostFacts:
+class Commands(Protocol):
+    """Runs short commands on a host: a launcher, or something that only looks."""
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
+        """As `Launcher.run`."""
+
+
+def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Commands) -> HostFacts:
     """Prepare the model, identify model and engine, and see that the server has the flags that it will be given.
 
     What only tells where numbers come from (`build`) may be missing. Raises ConfigError (each cause named) and
     HostLost.
     """
-    version = _engine_version(spec, engine, launcher)
-    known = _known_flags(spec, engine, launcher)
-    if unknown := _unknown_flags(spec, known):
+    version = engine_version(spec, engine, launcher)
+    known = known_flags_of(spec, engine, launcher)
+    if unknown := unknown_flags(spec, known):
         raise ConfigError(unknown)
-    path, fingerprint = _model(spec, launcher)
-    files = {name: _file(name, launcher) for name in engine.host_files(all_values(spec), path)}
-    gpu_names = _gpu_names(launcher)
-    if mistakes := [*_missing_files(spec, files, launcher), *_missing_gpus(spec, gpu_names, launcher)]:
+    path, fingerprint = located_model(spec, launcher)
+    files = {name: text_of(name, launcher) for name in engine.host_files(all_values(spec), path)}
+    gpu_names = gpu_names_of(launcher)
+    if mistakes := [*missing_files(spec, files, launcher), *missing_gpus(spec, gpu_names, launcher)]:
+        raise ConfigError(mistakes)
+    usable = len(spec.host.gpus) or len(gpu_names)
+    unfit = too_few_gpus(spec, gpus_needed(spec, engine), usable, launcher.host)
+    known_so_far = HostFacts(engine_version=version, model_path=path, files=files)
+    if mistakes := [*filter(None, [unfit]), *context_mistakes(spec, engine, known_so_far)]:
         raise ConfigError(mistakes)
     return HostFacts(
         engine_version=version,
@@ -70,10 +88,10 @@ def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Host
         known_flags=known,
         gpu_names=gpu_names,
         build={
-            **_engine_build(spec, engine, launcher),
-            **(_gpu_build(spec, launcher) if gpu_names else {}),
+            **engine_build(spec, engine, launcher),
+            **(gpu_policy(spec, launcher) if gpu_names else {}),
             **({"model_revision": revision} if (revision := revision_of(path)) else {}),
-            **_draft_build(spec, engine, launcher),
+            **draft_build(spec, engine, launcher),
         },
     )
 
@@ -88,7 +106,8 @@ def all_values(spec: SweepSpec) -> Mapping[str, tuple[FlagValue, ...]]:
     return values
 
 
-def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:
+def engine_version(spec: SweepSpec, engine: Engine, launcher: Commands) -> str:
+    """The version of the server's program. Raises ConfigError."""
     argv = engine.version_argv(spec.engine.command)
     result = launcher.run(argv, VERSION_TIMEOUT_S, spec.engine.env)
     if result.exit_code != 0:
@@ -102,7 +121,7 @@ def _engine_version(spec: SweepSpec, engine: Engine, launcher: Launcher) -> str:
         ) from error
 
 
-def _known_flags(spec: SweepSpec, engine: Engine, launcher: Launcher) -> frozenset[str]:
+def known_flags_of(spec: SweepSpec, engine: Engine, launcher: Commands) -> frozenset[str]:
     """The flags that the server's own help lists; none when there is no help to go by."""
     result = launcher.run(engine.help_argv(spec.engine.command), HELP_TIMEOUT_S, spec.engine.env)
     if result.exit_code != 0:
@@ -110,7 +129,7 @@ def _known_flags(spec: SweepSpec, engine: Engine, launcher: Launcher) -> frozens
     return engine.known_flags(_text(result.stdout + b"\n" + result.stderr))
 
 
-def _unknown_flags(spec: SweepSpec, known: frozenset[str]) -> list[str]:
+def unknown_flags(spec: SweepSpec, known: frozenset[str]) -> list[str]:
     """A line for each flag that the server does not have: it would refuse it, and every launch would fail."""
     asked = [("engine.flags", name) for name in spec.engine.flags]
     asked += [("space", parameter.name) for parameter in spec.space.parameters if not parameter.is_env]
@@ -123,18 +142,17 @@ def _unknown_flags(spec: SweepSpec, known: frozenset[str]) -> list[str]:
     return lines
 
 
-def _model(spec: SweepSpec, launcher: Launcher) -> tuple[str, str]:
-    """The model's path on the host and its fingerprint."""
+def located_model(spec: SweepSpec, launcher: Commands) -> tuple[str, str]:
+    """The model's path on the host and its fingerprint; it is prepared if it must be. Raises ConfigError."""
     path = _prepared(spec.model, launcher) if spec.model.prepare else spec.model.path
-    argv = ("/bin/sh", "-c", FINGERPRINT, "fingerprint", path)
-    result = launcher.run(argv, FINGERPRINT_TIMEOUT_S, spec.engine.env)  # HF_HOME may be set there
+    result = _fingerprint(path, spec, launcher)
     lines = _text(result.stdout).strip().splitlines()
     if result.exit_code != 0 or len(lines) != 2:
         raise ConfigError([f"model.path: {path!r}: {_ending(launcher, result)}"])
     return lines[1], lines[0].split()[0][:16]
 
 
-def _prepared(model: ModelSpec, launcher: Launcher) -> str:
+def _prepared(model: ModelSpec, launcher: Commands) -> str:
     result = launcher.run(model.prepare, model.prepare_timeout_s)
     lines = _text(result.stdout).strip().splitlines()
     if result.exit_code != 0 or not lines:
@@ -142,13 +160,13 @@ def _prepared(model: ModelSpec, launcher: Launcher) -> str:
     return lines[-1].strip()
 
 
-def _file(path: str, launcher: Launcher) -> str | None:
+def text_of(path: str, launcher: Commands) -> str | None:
     """The text of a small file on the host; None when it cannot be read."""
     result = launcher.run(("head", "-c", str(_MAX_FILE_BYTES), path), READ_TIMEOUT_S)
     return _text(result.stdout) if result.exit_code == 0 else None
 
 
-def _missing_files(spec: SweepSpec, files: Mapping[str, str | None], launcher: Launcher) -> list[str]:
+def missing_files(spec: SweepSpec, files: Mapping[str, str | None], launcher: Commands) -> list[str]:
     """A line for each file that is not there, under the setting that names its folder."""
     lines = []
     for path in (path for path, text in files.items() if text is None):
@@ -163,20 +181,20 @@ def _missing_files(spec: SweepSpec, files: Mapping[str, str | None], launcher: L
     return lines
 
 
-def _missing_gpus(spec: SweepSpec, names: tuple[str, ...], launcher: Launcher) -> list[str]:
+def missing_gpus(spec: SweepSpec, names: tuple[str, ...], launcher: Commands) -> list[str]:
     """Whether a GPU that is to be used does not exist; nothing is said where nvidia-smi is not to be had."""
     wrong = [index for index in spec.host.gpus if names and index >= len(names)]
     return [f"host.gpus: {index}: host {launcher.host} has the GPUs 0 to {len(names) - 1}" for index in wrong]
 
 
-def _gpu_names(launcher: Launcher) -> tuple[str, ...]:
+def gpu_names_of(launcher: Commands) -> tuple[str, ...]:
     """The GPUs' names; empty where nvidia-smi is not to be had."""
     argv = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     result = launcher.run(argv, READ_TIMEOUT_S)
     return tuple(_text(result.stdout).strip().splitlines()) if result.exit_code == 0 else ()
 
 
-def _engine_build(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Mapping[str, str]:
+def engine_build(spec: SweepSpec, engine: Engine, launcher: Commands) -> Mapping[str, str]:
     """What the server is built of, as far as its own program tells."""
     argv = engine.build_argv(spec.engine.command)
     result = launcher.run(argv, BUILD_TIMEOUT_S, spec.engine.env) if argv else None
@@ -185,18 +203,17 @@ def _engine_build(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Mappin
     return engine.parse_build(_text(result.stdout + b"\n" + result.stderr))
 
 
-def _gpu_build(spec: SweepSpec, launcher: Launcher) -> Mapping[str, str]:
+def gpu_policy(spec: SweepSpec, launcher: Commands) -> Mapping[str, str]:
     """The driver, and how the GPUs in use are set; a driver that does not know a field tells nothing."""
     result = launcher.run(("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv,noheader"), READ_TIMEOUT_S)
     return gpu_build(_text(result.stdout), spec.host.gpus) if result.exit_code == 0 else {}
 
 
-def _draft_build(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Mapping[str, str]:
+def draft_build(spec: SweepSpec, engine: Engine, launcher: Commands) -> Mapping[str, str]:
     """Fingerprint and revision of what is loaded beside the model. A missing one shows in its launches."""
     found = {}
     for path in engine.model_paths(all_values(spec)):
-        argv = ("/bin/sh", "-c", FINGERPRINT, "fingerprint", path)
-        result = launcher.run(argv, FINGERPRINT_TIMEOUT_S, spec.engine.env)
+        result = _fingerprint(path, spec, launcher)
         lines = _text(result.stdout).strip().splitlines()
         if result.exit_code == 0 and len(lines) == 2:
             revision = revision_of(lines[1])
@@ -204,11 +221,25 @@ def _draft_build(spec: SweepSpec, engine: Engine, launcher: Launcher) -> Mapping
     return found
 
 
+def place_of_model(path: str, spec: SweepSpec, launcher: Commands) -> str:
+    """Where a model or draft lies on the host: its path, or the folder of a name of the hub. Raises ValueError."""
+    result = _fingerprint(path, spec, launcher)
+    lines = _text(result.stdout).strip().splitlines()
+    if result.exit_code != 0 or len(lines) != 2:
+        raise ValueError(_ending(launcher, result))
+    return lines[1]
+
+
+def _fingerprint(path: str, spec: SweepSpec, launcher: Commands) -> CommandResult:
+    argv = ("/bin/sh", "-c", FINGERPRINT, "fingerprint", path)
+    return launcher.run(argv, FINGERPRINT_TIMEOUT_S, spec.engine.env)  # HF_HOME may be set there
+
+
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _ending(launcher: Launcher, result: CommandResult) -> str:
+def _ending(launcher: Commands, result: CommandResult) -> str:
     """Last line, exit code and host of a command that failed."""
     lines = _text(result.stderr or result.stdout).strip().splitlines() or ["it printed nothing"]
     return f"{lines[-1][:300]} (exit code {result.exit_code}, host {launcher.host})"

@@ -16,7 +16,7 @@ from launchers.errors import HostLost
 from sweeper.rig import Rig
 from sweeper.text import plain
 
-_TIMEOUT_S = 60.0
+HEALTH_TIMEOUT_S = 60.0
 _MAX_LINES = 200
 _GIB = 1024**3
 
@@ -58,13 +58,17 @@ def read_health(rig: Rig) -> Health:
     """One look at the first host and at this machine. A host that cannot be reached now tells nothing."""
     spec = rig.spec
     own = shutil.disk_usage(spec.study.dir).free / _GIB
-    on_gpus = "yes" if rig.watch_gpus and spec.limits.gpu_errors else "no"
-    argv = ("/bin/sh", "-c", _SCRIPT, "health", spec.host.state_dir, on_gpus, str(_MAX_LINES))
+    argv = health_argv(spec.host.state_dir, on_gpus=rig.watch_gpus and spec.limits.gpu_errors)
     try:
-        text = rig.launcher.run(argv, _TIMEOUT_S).stdout.decode("utf-8", "replace")
+        text = rig.launcher.run(argv, HEALTH_TIMEOUT_S).stdout.decode("utf-8", "replace")
     except HostLost:  # the launch itself finds out, and has its own row in the policy table
         return Health(own_free_gib=own)
     return parse_health(text, own)
+
+
+def health_argv(state_dir: str, *, on_gpus: bool) -> tuple[str, ...]:
+    """The command that prints, on the host, what `parse_health` reads."""
+    return ("/bin/sh", "-c", _SCRIPT, "health", state_dir, "yes" if on_gpus else "no", str(_MAX_LINES))
 
 
 def parse_health(text: str, own_free_gib: float | None = None) -> Health:
@@ -92,6 +96,11 @@ def new_gpu_errors(before: Health, now: Health) -> list[str]:
         if count > before.ecc.get(index, count)
     ]
     return lines + [line for line in _added(before.xids, now.xids) if _number(line) in FATAL_XIDS]
+
+
+def fatal_xids(health: Health) -> list[str]:
+    """The kernel's lines about errors of the hardware, old ones too."""
+    return [line for line in health.xids if _number(line) in FATAL_XIDS]
 
 
 def _added(before: Sequence[str], now: Sequence[str]) -> list[str]:

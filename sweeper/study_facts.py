@@ -19,19 +19,30 @@ def require_same_settings(store: StudyStore, current: Fingerprint) -> None:
 
     What the hosts of a shared study may differ in is kept for each of them.
     """
-    parts = {"fingerprint": current}
-    if store.database.is_shared:
-        common, own = of_all_hosts(current)
-        parts = {"fingerprint": common, f"fingerprint of {current['host.name']}": own}
 
     def compare() -> None:
-        for name, now in parts.items():
+        for name, now in _parts(store, current).items():
             stored = store.fact(name)
             if stored is not None:
                 require_same(store.name, stored, now)
             store.set_fact(name, with_new_facts(stored or now, now))
 
     store.database.exclusively(compare)
+
+
+def require_known_settings(store: StudyStore, current: Fingerprint) -> None:
+    """The same, but nothing is kept. Raises StudyMismatch."""
+    for name, now in _parts(store, current).items():
+        if (stored := store.fact(name)) is not None:
+            require_same(store.name, stored, now)
+
+
+def _parts(store: StudyStore, current: Fingerprint) -> dict[str, Fingerprint]:
+    """What the fingerprint is kept as: in one, or what all hosts have in common and what is this host's own."""
+    if not store.database.is_shared:
+        return {"fingerprint": current}
+    common, own = of_all_hosts(current)
+    return {"fingerprint": common, f"fingerprint of {current['host.name']}": own}
 
 
 def searched_otherwise(store: StudyStore, sampler: str, seed: int) -> str:

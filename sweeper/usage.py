@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweeper import usage_before, usage_texts
+from sweeper import usage_texts
 from sweeper.usage_texts import EXIT_CODES as EXIT_CODES
 
 PLANNED_TRIALS = 3
@@ -155,8 +155,9 @@ def _completion_options(sub: argparse.ArgumentParser) -> None:
 
 USAGES: Mapping[str, Usage] = {
     "run": Usage(usage_texts.RUN_HELP, _run_options),
-    "init": Usage(usage_before.INIT_HELP, _init_options, settings=False),
-    "plan": Usage(usage_before.PLAN_HELP, _plan_options, json="what the run would do"),
+    "init": Usage(usage_texts.INIT_HELP, _init_options, settings=False),
+    "plan": Usage(usage_texts.PLAN_HELP, _plan_options, json="what the run would do"),
+    "doctor": Usage(usage_texts.DOCTOR_HELP, json="all findings"),
     "resume": Usage(usage_texts.RESUME_HELP, _run_options, also_asked="; NAME: of the study"),
     "status": Usage(usage_texts.STATUS_HELP, _status_options, json="with --watch one line each time"),
     "studies": Usage(usage_texts.STUDIES_HELP, json="one entry for each study"),
@@ -171,6 +172,6 @@ USAGES: Mapping[str, Usage] = {
         json="the files that were written",
     ),
     "ui": Usage(usage_texts.UI_HELP, _ui_options),
-    "schema": Usage(usage_before.SCHEMA_HELP, _schema_options, also_asked="; names of schemas to print"),
+    "schema": Usage(usage_texts.SCHEMA_HELP, _schema_options, also_asked="; names of schemas to print"),
     "completion": Usage(usage_texts.COMPLETION_HELP, _completion_options, settings=False),
 }

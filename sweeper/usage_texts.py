@@ -181,3 +181,56 @@ Open MLflow's web page on the sweep's database: runs side by side, charts, logs 
   specsweep ui                                      then open the address it prints; Ctrl-C ends it
   specsweep ui --port 5001 study.dir=/data/sweeps
 """
+
+PLAN_HELP = """\
+Say what a run would do: the space after the rules, the first command lines, when it would end. Starts nothing.
+
+It takes the settings of the run. The host is not asked and nothing is written: what is known of the host
+comes from earlier studies in study.dir, and what is not checked is said. `specsweep run --dry-run` is the same.
+
+  specsweep plan                                    of the embedded sweep
+  specsweep plan preset=kimi_k25_eagle3_8gpu host.ssh.destination=gpu1 budget.until=07:00
+                                                    how much of the search fits before seven
+  specsweep plan study.name=night --trials 10       the next ten that the search would launch
+  specsweep plan --json                             for scripts; the keys are in docs/plan.md
+
+Exit code 3 says that a run would be refused, since the study was made with other settings.
+"""
+
+INIT_HELP = """\
+Write a small folder of configuration to begin with: host, model, space, workload, preset, each file commented.
+
+It asks five questions, each with an explanation and a default; for scripts give the answers as options. Nothing
+that exists is overwritten. The folder needs no checkout of specsweep: commands that are started in it find all by
+its specsweep.yaml.
+
+  specsweep init                                    ask, and write into this folder
+  specsweep init night --yes                        the defaults: llama.cpp and the packaged model on this machine
+  specsweep init night --host gpu1 --engine sglang --model /models/Qwen3-8B \\
+      --drafter /models/Qwen3-8B-eagle3 --drafter /models/other-eagle3 --prompts mine.jsonl
+                                                    SGLang over SSH, two drafters, prompts of your own
+"""
+
+SCHEMA_HELP = """\
+Write JSON schemas of the configuration files, by which an editor completes and checks them.
+
+  specsweep schema --write my                       writes my/schema/; my/space/mine.yaml then begins with
+                                                    # yaml-language-server: $schema=../schema/space-sglang.json
+  specsweep schema                                  which schemas there are
+  specsweep schema host                             print one
+"""
+
+DOCTOR_HELP = """\
+Look at everything from here to the first token: settings, SSH, host, GPUs, models, stores. It starts nothing.
+
+It takes the settings of the run. Each line is ok, a warning (a run can begin) or an error (it cannot), with the
+reason and what to do; what could not be looked at says what it waits for. Nothing is written on the host
+(docs/doctor.md).
+
+  specsweep doctor                                  of the embedded sweep, on this machine
+  specsweep doctor preset=sglang_any host.ssh.destination=gpu1 model.path=/models/m \\
+      space.speculative_draft_model_path=/models/m-eagle3
+  specsweep doctor --json preset=mine               for scripts; the keys are in docs/doctor.md
+
+Exit code: 0 ready, 2 when settings must change first, 5 when something else must be mended first.
+"""

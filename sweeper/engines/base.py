@@ -148,10 +148,7 @@ class Engine(Protocol):
     metrics_path: str
 
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
-        """Mistakes that can be seen in single values: `flags` maps a flag to all values it may take.
-
-        Each line starts with the flag's name, then says the value and what would be right.
-        """
+        """Mistakes in single values (`flags` has all of each): the flag's name, the value, what is right."""
 
     def env_mistakes(self, env: Mapping[str, Sequence[str]]) -> list[str]:
         """The same for environment variables: `env` maps each to all values it may take."""
@@ -201,6 +198,9 @@ class Engine(Protocol):
     def slots(self, flags: Mapping[str, FlagValue]) -> int | None:
         """How many requests a server with these flags works on at once; None: it takes what comes."""
 
+    def context_tokens(self, flags: Mapping[str, FlagValue], facts: HostFacts) -> int | None:
+        """The most tokens of one request, prompt and answer together; None where that is not known."""
+
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
         """Flags and variables by which `config` may write other text than `baseline` even without any fault.
 
@@ -249,10 +249,9 @@ class Engine(Protocol):
     def own_formats(
         self, serving: Serving, measured: Sequence[Loads], noise_pct: float, facts: HostFacts
     ) -> OwnFormats:
-        """`serving` in the engine's own formats.
+        """`serving` in its own formats. `measured`: all configurations of the study, the served one first.
 
-        `measured`: all configurations of the study, the served one first; they differ from start to start by
-        `noise_pct` percent.
+        They differ from start to start by `noise_pct` percent.
         """
 
     def readiness(self, log: str) -> str:

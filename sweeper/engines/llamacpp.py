@@ -204,6 +204,11 @@ class LlamaCpp:
         value = flags.get(self.slots_flag, 1)
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
+    def context_tokens(self, flags: Mapping[str, FlagValue], facts: HostFacts) -> int | None:
+        """`ctx_size`, which the slots may have to share; None where the model decides."""
+        size = flags.get("ctx_size")
+        return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None
+
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
         """Other precisions of the cache, other weights, positions or samplers; never a way to draft."""
         return lossy_lines(config, baseline)

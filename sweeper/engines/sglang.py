@@ -27,6 +27,7 @@ from sweeper.engines.help_text import long_flags
 from sweeper.engines.serving import Loads, OwnFormats, Serving, placed_by
 from sweeper.engines.sglang_adaptive import adaptive
 from sweeper.engines.sglang_all_reduce import all_reduces
+from sweeper.engines.sglang_case import case_of
 from sweeper.engines.sglang_decode import running_mistakes
 from sweeper.engines.sglang_diagnosis import diagnose_log
 from sweeper.engines.sglang_env import env_mistakes
@@ -196,6 +197,12 @@ class SGLang:
         """`max_running_requests`; without it the memory decides."""
         value = flags.get(self.slots_flag)
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+    def context_tokens(self, flags: Mapping[str, FlagValue], facts: HostFacts) -> int | None:
+        """`context_length`, else the model's own."""
+        given, target = flags.get("context_length"), case_of({}, {}, facts).target
+        own = target.context_length if target is not None and not target.error else None
+        return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else own
 
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
         """Accept thresholds, other precisions and weights; not what only rounds in another order."""

@@ -8,6 +8,7 @@ import pytest
 
 from sweeper.__main__ import main
 from sweeper.errors import ExitCode
+from sweeper.usage import USAGES
 
 
 @pytest.fixture(autouse=True)
@@ -15,9 +16,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "command", ["run", "init", "plan", "status", "stop", "report", "predict", "import", "export", "ui"]
-)
+@pytest.mark.parametrize("command", list(USAGES))
 def test_the_help_of_every_command_has_examples_and_exit_codes(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

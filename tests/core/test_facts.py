@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,6 +13,7 @@ from sweeper.commands.notes import notes_on
 from sweeper.config import load
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
+from sweeper.engines.sglang import SGLang
 from sweeper.errors import ConfigError
 from sweeper.facts import read_host_facts
 from sweeper.provenance import provenance_of, revision_of
@@ -214,3 +215,28 @@ def test_a_record_says_where_its_numbers_come_from() -> None:
     assert (told["driver"], told["commit"], told["gpus"], told["host"]) == ("570", "abc", "RTX, RTX", "gpu1")
     assert told["specsweep_version"]
     assert "cuda" not in told
+
+
+def test_answers_longer_than_the_context_are_refused_before_the_first_launch() -> None:
+    lines = mistakes(Answers(), "engine.flags.ctx_size=40")
+    assert lines == ("workload.max_tokens: 56 do not fit into the context of 40 tokens",)
+    assert mistakes(Answers(), "engine.flags.ctx_size=57") == ()
+
+
+def test_a_server_of_more_gpus_than_there_are_is_refused() -> None:
+    given = ("preset=sglang_any", "host.ssh.destination=gpu1", "space.speculative_draft_model_path=hub/draft")
+    words = ("model.name=m", "engine.flags.tp_size=4")
+    launcher = Answers(gpus="0, 580, x\n").launcher()
+    spec = load([*given, "model.path=hub/m", *words]).spec
+    with pytest.raises(ConfigError, match="the server needs 4 GPUs on each host"):
+        read_host_facts(spec, _Versioned(), launcher)
+
+
+class _Versioned(SGLang):
+    """SGLang whose program answers like the scripted one."""
+
+    def version_argv(self, command: Sequence[str]) -> tuple[str, ...]:
+        return (*command, "--version")
+
+    def parse_version(self, output: str) -> str:
+        return "0.5.15.post1"

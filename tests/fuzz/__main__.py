@@ -8,7 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from launchers.errors import HostLost
 from tests.fuzz.campaign import Outcome, feed
+from tests.fuzz.doctor_answers import SEEDS, doctor_parser
 from tests.fuzz.mlflow_answers import answer_parser, answer_seeds
 from tests.fuzz.parsers import Parser, parsers
 
@@ -23,7 +25,8 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     with tempfile.TemporaryDirectory() as folder:
         slow = Parser("MLflow: answers to a whole sync", answer_parser(), answer_seeds())
-        chosen = [parser for parser in (*parsers(Path(folder)), slow) if asked.only in parser.name]
+        doctor = Parser("doctor: what a host tells", doctor_parser(), SEEDS, (HostLost,))
+        chosen = [parser for parser in (*parsers(Path(folder)), slow, doctor) if asked.only in parser.name]
         print(f"{'parser':<40} {'inputs':>9} {'refused':>9} {'crashes':>8}", flush=True)
         outcomes = [show(feed(parser, asked.inputs)) for parser in chosen]
     crashes = sum(outcome.num_crashes for outcome in outcomes)

@@ -16,6 +16,7 @@ from sweeper.errors import SpecsweepError
 from sweeper.secrets import secrets_of
 from tests.fakes import FakeClock, trial
 from tests.fuzz.campaign import feed
+from tests.fuzz.doctor_answers import SEEDS, doctor_parser
 from tests.fuzz.mlflow_answers import answer_parser, answer_seeds
 from tests.fuzz.mutator import mutated
 from tests.fuzz.parsers import Parser, parsers
@@ -37,6 +38,12 @@ def test_a_parser_survives_whatever_it_is_fed(parser: Parser) -> None:
 @pytest.mark.host
 def test_a_sync_survives_whatever_mlflow_answers() -> None:
     assert feed(Parser("MLflow: answers to a whole sync", answer_parser(), answer_seeds()), 40).crashes == {}
+
+
+@pytest.mark.compose
+def test_every_check_of_the_doctor_survives_whatever_a_host_tells() -> None:
+    parser = Parser("doctor: what a host tells", doctor_parser(), SEEDS, (HostLost,))
+    assert feed(parser, SHARE).crashes == {}
 
 
 def test_the_harness_sees_a_crash_and_the_input_that_caused_it() -> None:
