@@ -11,6 +11,7 @@ from sweeper.engines.all_reduces import AllReduces
 from sweeper.engines.base import (
     Counters,
     Diagnosis,
+    Engine,
     Generation,
     HostFacts,
     HttpRequest,
@@ -289,3 +290,6 @@ class LlamaCpp:
     def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
         """What went wrong; None when neither log nor exit code shows it (137 alone says only: killed)."""
         return diagnose_log(log, exit_code)
+
+
+ENGINE: type[Engine] = LlamaCpp

@@ -15,6 +15,7 @@ from sweeper.engines.all_reduces import AllReduces
 from sweeper.engines.base import (
     Counters,
     Diagnosis,
+    Engine,
     Generation,
     HostFacts,
     HttpRequest,
@@ -272,3 +273,6 @@ class SGLang:
     def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
         """What went wrong; None when the log does not show it (137 is SGLang's ordinary exit code)."""
         return diagnose_log(log, exit_code)
+
+
+ENGINE: type[Engine] = SGLang
