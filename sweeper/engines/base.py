@@ -112,7 +112,8 @@ class Speculation:
 
     `algorithm` and the rest of `drafter` tell one drafter from another. `num_steps`: draft forwards per verify
     step; `topk`: branches; `draft_tokens`: tokens verified per step. They mean that under `algorithms`, in upper
-    case, unless one of `changing` is set. `link` of a configuration's GPUs: none, pcie, nvlink, or empty.
+    case, unless one of `changing` is set. Whatever begins with `prefix` is of drafting alone. `no_graphs`: the
+    bare flag that switches CUDA graphs off. `link` of a configuration's GPUs: none, pcie, nvlink, or empty.
     """
 
     algorithm: str
@@ -122,12 +123,23 @@ class Speculation:
     draft_tokens: str
     algorithms: tuple[str, ...]
     changing: tuple[str, ...] = ()
+    prefix: str = ""
+    no_graphs: str = ""
     link: Callable[[ServerConfig, HostFacts], str] = lambda config, facts: ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """All flags that play a role."""
-        return (*self.drafter, self.num_steps, self.topk, self.draft_tokens)
+        return (*self.drafter, *self.numbers)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The flags that shape a draft; an engine that only drafts chains has no `topk` and no `draft_tokens`."""
+        return tuple(filter(None, (self.num_steps, self.topk, self.draft_tokens)))
+
+    def is_drafting(self, name: str) -> bool:
+        """Whether a flag belongs to drafting: a server without speculation has none of these."""
+        return name in self.names or (bool(self.prefix) and name.startswith(self.prefix))
 
 
 class Engine(Protocol):

@@ -25,6 +25,8 @@ def _found() -> Iterator[type[Engine]]:
 _ENGINES: Mapping[str, Callable[[], Engine]] = {engine.name: engine for engine in _found()}
 
 ENGINE_NAMES: tuple[str, ...] = tuple(sorted(_ENGINES))
+IMPORTED_NAMES: tuple[str, ...] = tuple(sorted({*_ENGINES, *FOREIGN}))
+"""Whose results can be imported."""
 
 
 def engine_for(name: str) -> Engine:
