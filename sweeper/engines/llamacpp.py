@@ -20,8 +20,9 @@ from sweeper.engines.base import (
     Speculation,
     StreamedResponse,
 )
+from sweeper.engines.draft_counters import parse_counters
 from sweeper.engines.help_text import long_flags
-from sweeper.engines.llamacpp_answers import diagnose_log, parse_counters, parse_stream
+from sweeper.engines.llamacpp_answers import diagnose_log, parse_stream
 from sweeper.engines.llamacpp_export import UNSET_ENV, export, flag_words, own_formats
 from sweeper.engines.llamacpp_flags import NUMBERS
 from sweeper.engines.llamacpp_lossy import lossy_lines
@@ -275,7 +276,7 @@ class LlamaCpp:
 
     def counters(self, metrics_text: str) -> Counters:
         """The speculation totals; empty when the page cannot be read."""
-        return parse_counters(metrics_text)
+        return parse_counters(metrics_text, "llamacpp")
 
     def bypass(self, config: ServerConfig, metrics: Mapping[str, float]) -> str:
         """Not one token was drafted: such a server would otherwise look like a slow setting of it."""
