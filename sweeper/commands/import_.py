@@ -11,7 +11,7 @@ from pathlib import Path
 from launchers.clock import SystemClock
 from launchers.shell import LocalShell
 from sweeper import config, tracking
-from sweeper.engines.registry import IMPORTED_NAMES
+from sweeper.engines.registry import ENGINE_NAMES
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.importing.columns import flag
 from sweeper.importing.files import FORMATS
@@ -60,8 +60,8 @@ def _options(arguments: argparse.Namespace) -> Options:
     mistakes: list[str] = []
     if arguments.format and arguments.format not in FORMATS:
         mistakes.append(f"--format: {arguments.format!r} is none of {', '.join(FORMATS)}")
-    if arguments.engine and arguments.engine not in IMPORTED_NAMES:
-        mistakes.append(f"--engine: {arguments.engine!r} is none of {', '.join(IMPORTED_NAMES)}")
+    if arguments.engine and arguments.engine not in ENGINE_NAMES:
+        mistakes.append(f"--engine: {arguments.engine!r} is none of {', '.join(ENGINE_NAMES)}")
     columns = _pairs("--columns", ",".join(arguments.columns), mistakes)
     where = dict(_pair("--where", word, mistakes) for word in arguments.where)
     fixed: dict[str, FlagValue] = {}
