@@ -29,7 +29,7 @@ from sweeper.engines.vllm_flags import flag_mistakes
 from sweeper.engines.vllm_lossy import lossy_lines
 from sweeper.engines.vllm_model import host_files, model_at
 from sweeper.engines.vllm_running import bypass, running_mistakes
-from sweeper.engines.vllm_table import METHOD, MODEL
+from sweeper.engines.vllm_table import KNOWN_ENTRIES, METHOD, MODEL
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 
@@ -181,8 +181,12 @@ class Vllm:
         return (*command, "--help=all")
 
     def known_flags(self, help_text: str) -> frozenset[str]:
-        """Every long flag in the text; empty when --served-model-name is not among them."""
-        return long_flags(help_text, "served_model_name")
+        """Every long flag in the text, and the entries of --speculative-config, which are flags here.
+
+        Empty when --served-model-name is not among them: some other program spoke.
+        """
+        found = long_flags(help_text, "served_model_name")
+        return found | KNOWN_ENTRIES if "speculative_config" in found else found
 
     def launch_spec(self, config: ServerConfig, placement: Placement) -> LaunchSpec:
         """The command line; the nonce is the served model's name, which /server_info repeats."""

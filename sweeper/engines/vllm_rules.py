@@ -213,9 +213,9 @@ def _parallel(flags: Flags, facts: HostFacts) -> Iterator[str]:
 
 
 def _unknown(flags: Flags, facts: HostFacts) -> Iterator[str]:
-    """Flags that the host's own help does not list, when it was read. Entries of the JSON have no line there."""
+    """Flags that the host's own help does not list, when it was read."""
     for name in flags if facts.known_flags else ():
-        if not name.startswith("spec_") and name not in facts.known_flags:
+        if name not in facts.known_flags:
             yield f"{name}: is not a flag of this version of vLLM"
 
 

@@ -26,6 +26,7 @@ GIVEN = {
         "model.path=/models/m",
         "space.speculative_draft_model_path=/models/d",
     ),
+    "vllm_any": ("host.ssh.destination=gpu1", "model.path=/models/m", "space.spec_model=/models/d"),
 }
 """What a preset leaves to its user."""
 PRESETS = sorted(path.stem for path in (CONF / "preset").glob("*.yaml"))

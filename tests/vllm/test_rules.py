@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from sweeper.engines.base import HostFacts, Placement
 from sweeper.engines.vllm import Vllm
 from sweeper.spec import FlagValue, ServerConfig
 
 ENGINE = Vllm()
-EAGLE3 = {"spec_method": "eagle3", "spec_model": "/models/draft", "spec_tokens": 3}
+EAGLE3: dict[str, FlagValue] = {"spec_method": "eagle3", "spec_model": "/models/draft", "spec_tokens": 3}
 PLACEMENT = Placement(("vllm", "serve"), "/models/m", 31000, "nonce-7")
 
 
@@ -130,7 +131,8 @@ def test_more_gpus_than_the_host_has_are_refused() -> None:
 
 
 def test_a_flag_that_the_hosts_help_does_not_list_is_refused_but_no_entry_of_the_json() -> None:
-    known = ENGINE.known_flags("  --served-model-name X\n  --max-num-seqs N\n")
+    known = ENGINE.known_flags("  --served-model-name X\n  --max-num-seqs N\n  --speculative-config X\n")
+    assert ENGINE.known_flags("  --max-num-seqs N") == frozenset()
     asked = config(max_num_seqs=4, brand_new=1, spec_method="ngram", spec_tokens=2)
     assert ENGINE.violations(asked, HostFacts(known_flags=known)) == [
         "brand_new: is not a flag of this version of vLLM"
@@ -194,7 +196,8 @@ def test_the_baseline_has_no_speculative_config() -> None:
 def test_the_simplest_comes_first() -> None:
     ngram = config(spec_method="ngram", spec_tokens=5)
     order = [config(), ngram, config(spec_method="mtp", spec_tokens=1), config(**EAGLE3)]
-    assert sorted(reversed(order), key=ENGINE.simplicity) == order
+    set_aside = order[::-1]
+    assert sorted(set_aside, key=ENGINE.simplicity) == order
     assert ENGINE.simplicity(config(**EAGLE3)) < ENGINE.simplicity(config(**{**EAGLE3, "spec_tokens": 4}))
 
 
@@ -234,8 +237,6 @@ def test_drafts_that_are_never_made_or_never_kept_are_told() -> None:
 
 
 def test_the_exported_file_has_speculation_as_a_mapping() -> None:
-    import yaml
-
     serving = ENGINE.export(config(**EAGLE3, max_num_seqs=4), PLACEMENT, HostFacts(engine_version="0.32.0+cpu"))
     (file,) = ENGINE.own_formats(serving, (), 1.0, HostFacts()).files
     told = yaml.safe_load(file.text)
