@@ -145,6 +145,7 @@ class Speculation:
 class Engine(Protocol):
     """One inference server's rules, command line and answers.
 
+    `info_timeout_s`: how long the page at `info_path` may take when it is asked for first.
     `slots_flag`: the flag that says how many requests are worked on at once.
     `times_whole_requests`: the server's own time of a request has its wait for other requests in it.
     `faked_by`: beginnings of the variables that `faked` needs to see; empty when there are none.
@@ -157,6 +158,7 @@ class Engine(Protocol):
     slots_flag: str
     health_path: str
     info_path: str
+    info_timeout_s: float
     metrics_path: str
 
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:

@@ -60,6 +60,7 @@ class LlamaCpp:
     on_gpus = False  # the packaged one; a native build may be: host.watch_gpus=true
     health_path = "/health"
     info_path = "/props"
+    info_timeout_s = 25.0
     metrics_path = "/metrics"
 
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:

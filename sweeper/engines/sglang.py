@@ -66,6 +66,7 @@ class SGLang:
     slots_flag = "max_running_requests"
     health_path = "/health"
     info_path = "/server_info"
+    info_timeout_s = 25.0
     metrics_path = "/metrics"
 
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
