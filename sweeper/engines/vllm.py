@@ -62,6 +62,7 @@ class Vllm:
     slots_flag = "max_num_seqs"
     health_path = "/health"
     info_path = vllm_answers.INFO_PATH
+    info_timeout_s = vllm_answers.INFO_TIMEOUT_S
     metrics_path = "/metrics"
 
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:

@@ -14,6 +14,10 @@ from sweeper.workload_spec import Prompt, WorkloadSpec
 INFO_PATH = "/server_info?config_format=json"
 """Of the development endpoints (VLLM_SERVER_DEV_MODE=1); elsewhere vLLM tells little more than its name."""
 
+INFO_TIMEOUT_S = 120.0
+"""Asked first, it collects the system's environment with a dozen programs (collect_env.py): more than 25 s
+were seen on a busy host. Later it takes some milliseconds."""
+
 _REPORTED: Mapping[str, tuple[str, str]] = {
     # Flag: the part of the configuration, and its name there.
     "block_size": ("cache_config", "block_size"),

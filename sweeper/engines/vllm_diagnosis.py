@@ -122,6 +122,10 @@ _DEATHS: Sequence[Sign] = (
         r"watchdog got stuck for \d+ seconds|DistStoreError: Socket Timeout",
     ),
     *CALLS,
+)
+
+_VAGUE: Sequence[Sign] = (
+    # Said whatever the cause was: an exception above it tells more.
     certain(
         FailureKind.SERVER_CRASH,
         "a worker died: see the kernel's log (dmesg) for want of memory, or somebody killed it",
@@ -147,6 +151,7 @@ SIGNS: Sequence[Sign] = (
     *_REFUSALS,
     *GPU_FAULTS,
     *_DEATHS,
+    *_VAGUE,
 )
 """In the order in which evidence counts: causes stand before what they bring about."""
 
@@ -166,6 +171,11 @@ _SAYS_NOTHING = frozenset({None, 0, 137, 143, 130, 131, -9, -15, -2, -3})
 """Exit codes of servers that were stopped, or of which nothing is known."""
 
 _RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)(?:: .*)?$")
+_DETERMINISTIC = re.compile(
+    r"^(?:\w+\.)*(?:ValueError|AssertionError|NotImplementedError|TypeError|AttributeError|KeyError|IndexError"
+    r"|NameError|OSError|\w*ValidationError|JSONDecodeError)\b"
+)
+"""Raised by what was asked for, not by circumstances."""
 _CONSEQUENCE = re.compile(
     r"Engine core initialization failed|EngineDeadError|BrokenPipeError|SystemExit|CancelledError"
 )
@@ -179,10 +189,8 @@ def diagnose_log(log: str, exit_code: int | None) -> Diagnosis | None:
     for each in SIGNS:
         if (died or not each.fatal_only) and (found := [line for line in suspects if each.pattern.search(line)]):
             return _about_sign(each, found, suspects, was_ready=STARTED in log)
-    if died and (raised_lines := _own_exceptions(suspects)):
-        kind = FailureKind.SERVER_CRASH if STARTED in log else FailureKind.UNSUPPORTED
-        what = "died of" if STARTED in log else "refused to start:"
-        return Diagnosis(kind, f"the server {what} {plain(raised_lines[-1], 200)}", _bounded(raised_lines))
+    if died and (causes := _own_exceptions(suspects)):
+        return _about_exception(causes, was_ready=STARTED in log)
     return _about_death(lines, exit_code)
 
 
@@ -197,15 +205,20 @@ def _own_exceptions(lines: Sequence[str]) -> list[str]:
 
 def _about_sign(each: Sign, found: Sequence[str], lines: Sequence[str], *, was_ready: bool) -> Diagnosis:
     """A known sign. What a server that has served refuses may go well another time."""
-    causes = _own_exceptions(lines) if each in _DEATHS else []
-    message = f"{each.message}: {plain(causes[0], 200)}" if causes else each.message
+    if each in _VAGUE and (causes := _own_exceptions(lines)):
+        return _about_exception(causes, was_ready=was_ready)
     if each.kind is FailureKind.UNSUPPORTED and was_ready:
-        return Diagnosis(FailureKind.SERVER_CRASH, f"the server died while it served: {message}", _bounded(found))
-    if causes and each.kind is FailureKind.SERVER_CRASH and not was_ready:
-        return Diagnosis(
-            FailureKind.UNSUPPORTED, f"the server refused to start: {causes[0][:200]}", _bounded(causes)
-        )
-    return Diagnosis(each.kind, message, _bounded([*causes, *found]))
+        message = f"the server died while it served: {each.message}"
+        return Diagnosis(FailureKind.SERVER_CRASH, message, _bounded(found))
+    return Diagnosis(each.kind, each.message, _bounded(found))
+
+
+def _about_exception(causes: Sequence[str], *, was_ready: bool) -> Diagnosis:
+    """Exceptions that no sign knows, the first one first. One that would be raised again is a refusal."""
+    line = plain(causes[0], 200)
+    if was_ready or not _DETERMINISTIC.match(causes[0]):
+        return Diagnosis(FailureKind.SERVER_CRASH, f"the server died of an exception: {line}", _bounded(causes))
+    return Diagnosis(FailureKind.UNSUPPORTED, f"the server refused to start: {line}", _bounded(causes))
 
 
 def _about_death(lines: Sequence[str], exit_code: int | None) -> Diagnosis | None:
