@@ -8,6 +8,11 @@ from typing import Any, Protocol
 
 from launchers.base import LaunchSpec
 from sweeper.engines.all_reduces import AllReduces
+from sweeper.engines.exchanges import Counters as Counters
+from sweeper.engines.exchanges import Generation as Generation
+from sweeper.engines.exchanges import HttpRequest as HttpRequest
+from sweeper.engines.exchanges import Identity as Identity
+from sweeper.engines.exchanges import StreamedResponse as StreamedResponse
 from sweeper.engines.serving import Loads, OwnFormats, Serving
 from sweeper.engines.serving import Placement as Placement
 from sweeper.errors import FailureKind
@@ -32,69 +37,6 @@ class HostFacts:
     known_flags: frozenset[str] = frozenset()
     gpu_names: tuple[str, ...] = ()
     build: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class HttpRequest:
-    """One HTTP request to the server, as data."""
-
-    method: str
-    path: str
-    json: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class StreamedResponse:
-    """A streamed answer as it arrived: (milliseconds since the request was sent, one line of the body)."""
-
-    lines: tuple[tuple[float, bytes], ...]
-    e2e_latency_ms: float
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One answer, understood. A value that the server did not report is None, never 0.
-
-    `ttft_ms` is the time to the first chunk that holds text; `server_decode_ms` the server's own figure
-    for all output tokens after the first, `server_e2e_ms` its figure for the whole request. `chunk_ms`: when
-    each chunk that holds text arrived. `accept_histogram[n]`: verify steps that accepted n drafts.
-    `accept_source`: which of the server's figures the accepted drafts are drawn from.
-    """
-
-    text: str
-    num_output_tokens: int
-    ttft_ms: float | None = None
-    num_prompt_tokens: int | None = None
-    num_drafted_tokens: int | None = None
-    num_accepted_tokens: int | None = None
-    num_verify_steps: int | None = None
-    accept_histogram: tuple[int, ...] = ()
-    server_decode_ms: float | None = None
-    server_e2e_ms: float | None = None
-    chunk_ms: tuple[float, ...] = ()
-    finish_reason: str = ""
-    accept_source: str = ""
-
-
-@dataclass(frozen=True)
-class Counters:
-    """The server's own totals since its start; None where the server does not count.
-
-    `num_drafts`: verify steps in which drafts were verified. `accepted_per_position`: by draft position.
-    """
-
-    num_drafts: int | None = None
-    num_draft_tokens: int | None = None
-    num_accepted_tokens: int | None = None
-    accepted_per_position: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Who answered: the nonce it was started with and the model it serves."""
-
-    nonce: str
-    model_path: str
 
 
 @dataclass(frozen=True)
@@ -286,6 +228,9 @@ class Engine(Protocol):
 
     def flush(self) -> HttpRequest | None:
         """The request that empties the server's caches when it is idle; None when it has none."""
+
+    def flushed(self, answer: bytes) -> bool:
+        """Whether that request did it, from the body of its answer. A refusal by its status is none."""
 
     def template_argv(
         self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]

@@ -182,8 +182,7 @@ class LlamaCpp:
         """Slots and context, as /props has them.
 
         Nothing else can be known: /props gives the speculative type as `none` whatever is set, and no limits of
-        the drafters. Whether speculation works is seen from the drafted tokens. With several slots the context
-        is split in a way that depends on the cache, so it is left out.
+        drafters. With several slots the context is split in a way that depends on the cache: it is left out.
         """
         settings = info.get("default_generation_settings")
         context = settings.get("n_ctx") if isinstance(settings, dict) else None
@@ -243,6 +242,10 @@ class LlamaCpp:
     def flush(self) -> HttpRequest | None:
         """None: every request says that it wants no prompt cache."""
         return None
+
+    def flushed(self, answer: bytes) -> bool:
+        """Never asked."""
+        return True
 
     def template_argv(
         self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]

