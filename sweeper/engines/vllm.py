@@ -236,6 +236,10 @@ class Vllm:
         """Empties the prefix cache."""
         return vllm_answers.flush_request()
 
+    def flushed(self, answer: bytes) -> bool:
+        """`{"success": false}` comes with status 200 while the last request still holds its blocks."""
+        return vllm_answers.flushed(answer)
+
     def template_argv(
         self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
     ) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sweeper.engines.base import Generation, HttpRequest, Identity, StreamedResponse
+from sweeper.engines.events import json_object
 from sweeper.engines.openai_stream import count, read_stream
 from sweeper.engines.vllm_table import BARE_ENTRIES, ENTRIES, KNOWN_ENTRIES, MODEL
 from sweeper.spec import FlagValue
@@ -91,6 +92,14 @@ def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def flush_request() -> HttpRequest:
     """Empties the prefix cache (development endpoint)."""
     return HttpRequest("POST", "/reset_prefix_cache")
+
+
+def flushed(answer: bytes) -> bool:
+    """Whether the cache was emptied; versions that say nothing did it."""
+    try:
+        return json_object(answer.decode("utf-8")).get("success") is not False
+    except ValueError:
+        return not answer.strip()
 
 
 def generation_request(prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:

@@ -66,6 +66,14 @@ def test_the_server_reports_what_it_was_given(case: str, drafting: dict[str, Fla
     assert ENGINE.identity(saved.info(case)) == Identity("nonce-1", "/models/target")
 
 
+@pytest.mark.parametrize(
+    ("answer", "is_flushed"),
+    [(b'{"success":true}', True), (b'{"success":false}', False), (b"", True), (b"no", False)],
+)
+def test_a_cache_that_was_not_emptied_is_told_in_the_answer_alone(answer: bytes, is_flushed: bool) -> None:
+    assert ENGINE.flushed(answer) is is_flushed
+
+
 def test_what_vllm_chooses_itself_is_no_surprise() -> None:
     asked = ServerConfig(flags={"dtype": "half", "kv_cache_dtype": "auto"})
     assert ENGINE.reported(asked, HostFacts()) == {"dtype": "float16"}
