@@ -38,6 +38,9 @@ SAMPLING, SYNTHETIC_LENGTH = "spec_rejection_sample_method", "spec_synthetic_acc
 _LOOKUP = 5
 """Both lengths of n-grams that are looked up, where neither is given."""
 
+_NAMES = {"eagle-": "eagle", "eagle3": "eagle3", "dflash": "dflash", "dspark": "dspark"}
+"""In the path or hub name of a draft, and what vLLM takes it for; in its order."""
+
 _BY_METHOD = {
     # What the name of an entry begins with, and the methods that read it.
     "spec_prompt_lookup_": ("ngram", "ngram_gpu"),
@@ -183,6 +186,9 @@ def _drafting(flags: Flags) -> Iterator[str]:
 def _draft_model(flags: Flags, facts: HostFacts) -> Iterator[str]:
     """What the configs of target and draft, read on the host, tell."""
     method, draft = method_of(flags), model_at(flags.get(MODEL), facts)
+    if (taken := _taken_for(method, flags.get(MODEL))) not in ("", method):
+        yield f"{METHOD} {method}: from the draft's name vLLM silently makes {taken}; write that, or rename the draft"
+        return
     if draft is None or not draft.architecture:
         return
     if method == "eagle" and draft.is_eagle3:
@@ -191,6 +197,17 @@ def _draft_model(flags: Flags, facts: HostFacts) -> Iterator[str]:
         if draft.is_eagle3:
             yield f"{METHOD} draft_model with an EAGLE-3 draft ({draft.architecture}); use eagle3"
         yield _vocabulary(flags, model_at(facts.model_path, facts), draft)
+
+
+def _taken_for(method: str, draft: FlagValue | None) -> str:
+    """The method that vLLM reads from the name of a draft (speculative.py, `Automatically detect the method`)."""
+    if (
+        method in ("", "eagle", "eagle3", "dflash", "dspark")
+        or method in WITHOUT_MODEL
+        or not isinstance(draft, str)
+    ):
+        return ""
+    return next((taken for part, taken in _NAMES.items() if part in draft.lower()), "")
 
 
 def _vocabulary(flags: Flags, target: Model | None, draft: Model) -> str:
