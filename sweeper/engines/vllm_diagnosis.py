@@ -109,6 +109,11 @@ _REFUSALS: Sequence[Sign] = (
     ),
     sign(
         FailureKind.UNSUPPORTED,
+        "a Python package of the host is missing or does not fit this version",
+        r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError)\b",
+    ),
+    sign(
+        FailureKind.UNSUPPORTED,
         "the server refused its settings",
         r"^(?:\w+\.)*ValidationError: |validation errors? for \w+Config\b",
     ),

@@ -187,7 +187,7 @@ def _draft_model(flags: Flags, facts: HostFacts) -> Iterator[str]:
     """What the configs of target and draft, read on the host, tell."""
     method, draft = method_of(flags), model_at(flags.get(MODEL), facts)
     if (taken := _taken_for(method, flags.get(MODEL))) not in ("", method):
-        yield f"{METHOD} {method}: from the draft's name vLLM silently makes {taken}; write that, or rename the draft"
+        yield f"{METHOD} {method}: by the draft's name vLLM silently takes {taken}; write that, or rename it"
         return
     if draft is None or not draft.architecture:
         return
@@ -201,11 +201,7 @@ def _draft_model(flags: Flags, facts: HostFacts) -> Iterator[str]:
 
 def _taken_for(method: str, draft: FlagValue | None) -> str:
     """The method that vLLM reads from the name of a draft (speculative.py, `Automatically detect the method`)."""
-    if (
-        method in ("", "eagle", "eagle3", "dflash", "dspark")
-        or method in WITHOUT_MODEL
-        or not isinstance(draft, str)
-    ):
+    if method in ("", *_NAMES.values(), *WITHOUT_MODEL) or not isinstance(draft, str):
         return ""
     return next((taken for part, taken in _NAMES.items() if part in draft.lower()), "")
 
