@@ -140,7 +140,7 @@ GRAPH_FLAGS = ("cudagraph_capture_sizes", "max_cudagraph_capture_size")
 PLACED: Mapping[str, str] = {
     "config": "write its settings as engine.flags",
     "headless": "",
-    "host": "host.bind",
+    "host": "host.address",
     "model": "model.path",
     "model_tag": "model.path",
     "port": "host.port_low",
