@@ -94,7 +94,7 @@ def require_ours(url: str, nonce: str, rig: ServerRig, trace: LaunchTrace) -> No
     """
     with host_errors():
         try:
-            info = get_json(Target(url, trouble_of(rig, trace)), rig.engine.info_path, _PAGE_TIMEOUT_S)
+            info = get_json(Target(url, trouble_of(rig, trace)), rig.engine.info_path, rig.engine.info_timeout_s)
             identity = rig.engine.identity(info)
         except (ExchangeError, ValueError) as error:
             if has_died(rig, trace, DEATH_WAIT_S):

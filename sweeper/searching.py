@@ -103,7 +103,7 @@ def _long_values(spec: SweepSpec) -> str:
 
 def _roles_missing(roles: Speculation, spec: SweepSpec, values: Mapping[str, Sequence[FlagValue]]) -> str:
     searched = {parameter.name for parameter in spec.space.parameters}
-    numbers = (roles.num_steps, roles.topk, roles.draft_tokens)
+    numbers = roles.numbers
     if searched.isdisjoint(numbers):
         return f"the space searches none of {', '.join(numbers)}"
     for name in numbers:

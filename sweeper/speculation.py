@@ -27,6 +27,7 @@ from sweeper.samplers.physics import (
     Spelling,
     flag_priors,
 )
+from sweeper.samplers.physics.roles import KNOWN_FLAGS
 from sweeper.space import active, domain_values
 from sweeper.spec import Choice, FlagValue, Parameter, ServerConfig
 
@@ -34,6 +35,9 @@ Config = Mapping[str, FlagValue]
 """Values by the study's names (`env.NAME` for variables), in the flags' own spelling; active parameters only."""
 
 _LAUNCH = "launch:"
+
+NO_GRAPHS = KNOWN_FLAGS["disable_cuda_graph"]
+"""What is expected of the flag that switches CUDA graphs off, whatever an engine calls it."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Physics:
         )
 
     def _flag_priors(self) -> Mapping[str, FlagPrior]:
-        """What the machine tells of flags; nothing where it is not known, or differs within the space."""
+        """What the engine tells of its flags; and the machine, where it is known and the same in all the space."""
         base = self.baseline.flags
         found = {self.roles.link(self.baseline, self.facts)} | {
             self.roles.link(ServerConfig(flags={**base, parameter.name: value}), self.facts)
@@ -100,7 +104,9 @@ class Physics:
             if not parameter.is_env
         }
         link = found.pop() if len(found) == 1 else ""
-        return flag_priors(Link(link), self._by_optuna_name) if link else {}
+        ours = self.roles.no_graphs if self.roles.no_graphs not in KNOWN_FLAGS else ""
+        graphs = {name: NO_GRAPHS for name in self._by_optuna_name if name == ours}
+        return graphs | (flag_priors(Link(link), self._by_optuna_name) if link else {})
 
     def speculates(self, config: Config) -> bool:
         """Whether a configuration drafts. Where the algorithm is fixed, only the baseline does not."""

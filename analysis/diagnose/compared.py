@@ -17,17 +17,15 @@ from analysis.diagnose.contrasts import (
 )
 from analysis.diagnose.finding import Evidence
 
-GRAPHS = "disable_cuda_graph"
-
 MAX_VALUES = 6
 """Of one setting; all pairs of them are compared."""
 
 
 def graphs(context: Context) -> Contrast | None:
     """With CUDA graphs against without; None where every trial had them."""
-    if not {True} & {point.settings.get(GRAPHS) for point in context.points}:
+    if not {True} & {point.settings.get(context.no_graphs) for point in context.points}:
         return None
-    return contrast(context, Question(GRAPHS, False, True))
+    return contrast(context, Question(context.no_graphs, False, True))
 
 
 def settings(context: Context) -> list[str]:

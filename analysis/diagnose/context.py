@@ -97,6 +97,11 @@ class Context:
         """Which flags shape the drafts; None where that is not known."""
         return roles_of(self.engine) if self._is_known else None
 
+    @property
+    def no_graphs(self) -> str:
+        """The flag that switches CUDA graphs off; empty where there is none, or none is known."""
+        return self.roles.no_graphs if self.roles else ""
+
     @cached_property
     def _is_known(self) -> bool:
         try:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from analysis.diagnose.compared import (
-    GRAPHS,
     best_of_each,
     evidence_of,
     graphs,
@@ -37,8 +36,8 @@ def cuda_graphs(context: Context) -> Finding | None:
     )
     shown = [found]
     if found.kind == CONFOUNDED:
-        shown = closest(context, Question(GRAPHS, False, True))
-        next_step = "Launch one of the two once more with only disable_cuda_graph changed."
+        shown = closest(context, Question(context.no_graphs, False, True))
+        next_step = f"Launch one of the two once more with only {context.no_graphs} changed."
     elif not found.log_ratio.excludes_zero:
         next_step = "Leave them on: they cost memory, and nothing else."
     return Finding(
@@ -76,7 +75,9 @@ def draft_tokens(context: Context) -> Finding | None:
 def other_settings(context: Context) -> Finding | None:
     """Every other setting that certainly changes something."""
     roles = context.roles.names if context.roles else ()
-    names = [n for n in settings(context) if n != GRAPHS and n not in roles and not n.startswith("env.NCCL_")]
+    names = [
+        n for n in settings(context) if n != context.no_graphs and n not in roles and not n.startswith("env.NCCL_")
+    ]
     found = [one for one in best_of_each(context, names) if one.is_clean and one.log_ratio.excludes_zero]
     found = [one for one in found if percent(one.log_ratio).value >= WORTH_PCT]
     return _listed("other_settings", "Other settings", context, found, "Set the faster value for good.")

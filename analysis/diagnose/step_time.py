@@ -122,7 +122,7 @@ def same_baseline(context: Context, point: Point) -> Point | None:
 
 def _is_drafting(name: str, context: Context) -> bool:
     """Whether a setting belongs to speculation: the baseline has none of these."""
-    return bool(context.roles and name in context.roles.names) or name.startswith("speculative_")
+    return context.roles is not None and context.roles.is_drafting(name)
 
 
 def baseline_ms(context: Context, baseline: Point) -> float:

@@ -11,13 +11,13 @@ from pathlib import Path
 from launchers.clock import SystemClock
 from launchers.shell import LocalShell
 from sweeper import config, tracking
+from sweeper.engines.registry import ENGINE_NAMES
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.importing.columns import flag
 from sweeper.importing.files import FORMATS
 from sweeper.importing.importer import Options, Outcome, add_results, understood_files
 from sweeper.spec import FlagValue, StudySpec
 
-_ENGINES = ("sglang", "llamacpp", "vllm")
 _SYNC_S = 60.0
 MAX_NOTES = 60
 
@@ -61,8 +61,8 @@ def _options(arguments: argparse.Namespace) -> Options:
     mistakes: list[str] = []
     if arguments.format and arguments.format not in FORMATS:
         mistakes.append(f"--format: {arguments.format!r} is none of {', '.join(FORMATS)}")
-    if arguments.engine and arguments.engine not in _ENGINES:
-        mistakes.append(f"--engine: {arguments.engine!r} is none of {', '.join(_ENGINES)}")
+    if arguments.engine and arguments.engine not in ENGINE_NAMES:
+        mistakes.append(f"--engine: {arguments.engine!r} is none of {', '.join(ENGINE_NAMES)}")
     columns = _pairs("--columns", ",".join(arguments.columns), mistakes)
     where = dict(_pair("--where", word, mistakes) for word in arguments.where)
     fixed: dict[str, FlagValue] = {}

@@ -8,6 +8,20 @@ from dataclasses import dataclass, field
 NCCL = "NCCL_"
 """What the names of NCCL's variables begin with."""
 
+NCCL_TUNING = (
+    "NCCL_ALGO",
+    "NCCL_BUFFSIZE",
+    "NCCL_MAX_CTAS",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_CTAS",
+    "NCCL_MIN_NCHANNELS",
+    "NCCL_NTHREADS",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_P2P_LEVEL",
+    "NCCL_PROTO",
+)
+"""Variables by which NCCL is tuned. Those that a host may need to work at all are not among them."""
+
 
 @dataclass(frozen=True)
 class AllReduces:

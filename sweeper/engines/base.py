@@ -8,6 +8,11 @@ from typing import Any, Protocol
 
 from launchers.base import LaunchSpec
 from sweeper.engines.all_reduces import AllReduces
+from sweeper.engines.exchanges import Counters as Counters
+from sweeper.engines.exchanges import Generation as Generation
+from sweeper.engines.exchanges import HttpRequest as HttpRequest
+from sweeper.engines.exchanges import Identity as Identity
+from sweeper.engines.exchanges import StreamedResponse as StreamedResponse
 from sweeper.engines.serving import Loads, OwnFormats, Serving
 from sweeper.engines.serving import Placement as Placement
 from sweeper.errors import FailureKind
@@ -35,69 +40,6 @@ class HostFacts:
 
 
 @dataclass(frozen=True)
-class HttpRequest:
-    """One HTTP request to the server, as data."""
-
-    method: str
-    path: str
-    json: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class StreamedResponse:
-    """A streamed answer as it arrived: (milliseconds since the request was sent, one line of the body)."""
-
-    lines: tuple[tuple[float, bytes], ...]
-    e2e_latency_ms: float
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One answer, understood. A value that the server did not report is None, never 0.
-
-    `ttft_ms` is the time to the first chunk that holds text; `server_decode_ms` the server's own figure
-    for all output tokens after the first, `server_e2e_ms` its figure for the whole request. `chunk_ms`: when
-    each chunk that holds text arrived. `accept_histogram[n]`: verify steps that accepted n drafts.
-    `accept_source`: which of the server's figures the accepted drafts are drawn from.
-    """
-
-    text: str
-    num_output_tokens: int
-    ttft_ms: float | None = None
-    num_prompt_tokens: int | None = None
-    num_drafted_tokens: int | None = None
-    num_accepted_tokens: int | None = None
-    num_verify_steps: int | None = None
-    accept_histogram: tuple[int, ...] = ()
-    server_decode_ms: float | None = None
-    server_e2e_ms: float | None = None
-    chunk_ms: tuple[float, ...] = ()
-    finish_reason: str = ""
-    accept_source: str = ""
-
-
-@dataclass(frozen=True)
-class Counters:
-    """The server's own totals since its start; None where the server does not count.
-
-    `num_drafts`: verify steps in which drafts were verified. `accepted_per_position`: by draft position.
-    """
-
-    num_drafts: int | None = None
-    num_draft_tokens: int | None = None
-    num_accepted_tokens: int | None = None
-    accepted_per_position: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Who answered: the nonce it was started with and the model it serves."""
-
-    nonce: str
-    model_path: str
-
-
-@dataclass(frozen=True)
 class Diagnosis:
     """What a log and an exit code show: the kind of failure and the lines that prove it."""
 
@@ -112,7 +54,8 @@ class Speculation:
 
     `algorithm` and the rest of `drafter` tell one drafter from another. `num_steps`: draft forwards per verify
     step; `topk`: branches; `draft_tokens`: tokens verified per step. They mean that under `algorithms`, in upper
-    case, unless one of `changing` is set. `link` of a configuration's GPUs: none, pcie, nvlink, or empty.
+    case, unless one of `changing` is set. Whatever begins with `prefix` is of drafting alone. `no_graphs`: the
+    bare flag that switches CUDA graphs off. `link` of a configuration's GPUs: none, pcie, nvlink, or empty.
     """
 
     algorithm: str
@@ -122,17 +65,29 @@ class Speculation:
     draft_tokens: str
     algorithms: tuple[str, ...]
     changing: tuple[str, ...] = ()
+    prefix: str = ""
+    no_graphs: str = ""
     link: Callable[[ServerConfig, HostFacts], str] = lambda config, facts: ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """All flags that play a role."""
-        return (*self.drafter, self.num_steps, self.topk, self.draft_tokens)
+        return (*self.drafter, *self.numbers)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The flags that shape a draft; an engine that only drafts chains has no `topk` and no `draft_tokens`."""
+        return tuple(filter(None, (self.num_steps, self.topk, self.draft_tokens)))
+
+    def is_drafting(self, name: str) -> bool:
+        """Whether a flag belongs to drafting: a server without speculation has none of these."""
+        return name in self.names or (bool(self.prefix) and name.startswith(self.prefix))
 
 
 class Engine(Protocol):
     """One inference server's rules, command line and answers.
 
+    `info_timeout_s`: how long the page at `info_path` may take when it is asked for first.
     `slots_flag`: the flag that says how many requests are worked on at once.
     `times_whole_requests`: the server's own time of a request has its wait for other requests in it.
     `faked_by`: beginnings of the variables that `faked` needs to see; empty when there are none.
@@ -145,6 +100,7 @@ class Engine(Protocol):
     slots_flag: str
     health_path: str
     info_path: str
+    info_timeout_s: float
     metrics_path: str
 
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
@@ -271,6 +227,9 @@ class Engine(Protocol):
 
     def flush(self) -> HttpRequest | None:
         """The request that empties the server's caches when it is idle; None when it has none."""
+
+    def flushed(self, answer: bytes) -> bool:
+        """Whether that request did it, from the body of its answer. A refusal by its status is none."""
 
     def template_argv(
         self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]

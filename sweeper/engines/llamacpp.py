@@ -11,6 +11,7 @@ from sweeper.engines.all_reduces import AllReduces
 from sweeper.engines.base import (
     Counters,
     Diagnosis,
+    Engine,
     Generation,
     HostFacts,
     HttpRequest,
@@ -19,8 +20,9 @@ from sweeper.engines.base import (
     Speculation,
     StreamedResponse,
 )
+from sweeper.engines.draft_counters import parse_counters
 from sweeper.engines.help_text import long_flags
-from sweeper.engines.llamacpp_answers import diagnose_log, parse_counters, parse_stream
+from sweeper.engines.llamacpp_answers import diagnose_log, parse_stream
 from sweeper.engines.llamacpp_export import UNSET_ENV, export, flag_words, own_formats
 from sweeper.engines.llamacpp_flags import NUMBERS
 from sweeper.engines.llamacpp_lossy import lossy_lines
@@ -58,6 +60,7 @@ class LlamaCpp:
     on_gpus = False  # the packaged one; a native build may be: host.watch_gpus=true
     health_path = "/health"
     info_path = "/props"
+    info_timeout_s = 25.0
     metrics_path = "/metrics"
 
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
@@ -179,8 +182,7 @@ class LlamaCpp:
         """Slots and context, as /props has them.
 
         Nothing else can be known: /props gives the speculative type as `none` whatever is set, and no limits of
-        the drafters. Whether speculation works is seen from the drafted tokens. With several slots the context
-        is split in a way that depends on the cache, so it is left out.
+        drafters. With several slots the context is split in a way that depends on the cache: it is left out.
         """
         settings = info.get("default_generation_settings")
         context = settings.get("n_ctx") if isinstance(settings, dict) else None
@@ -246,6 +248,10 @@ class LlamaCpp:
         """None: every request says that it wants no prompt cache."""
         return None
 
+    def flushed(self, answer: bytes) -> bool:
+        """Never asked."""
+        return True
+
     def template_argv(
         self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
     ) -> tuple[str, ...]:
@@ -279,7 +285,7 @@ class LlamaCpp:
 
     def counters(self, metrics_text: str) -> Counters:
         """The speculation totals; empty when the page cannot be read."""
-        return parse_counters(metrics_text)
+        return parse_counters(metrics_text, "llamacpp")
 
     def bypass(self, config: ServerConfig, metrics: Mapping[str, float]) -> str:
         """Not one token was drafted: such a server would otherwise look like a slow setting of it."""
@@ -294,3 +300,6 @@ class LlamaCpp:
     def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
         """What went wrong; None when neither log nor exit code shows it (137 alone says only: killed)."""
         return diagnose_log(log, exit_code)
+
+
+ENGINE: type[Engine] = LlamaCpp

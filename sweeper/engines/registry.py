@@ -1,16 +1,27 @@
-"""The engines by name. To add one: its module, a line here and conf/engine/NAME.yaml."""
+"""The engines by name. To add one: its module beside this one, and conf/engine/NAME.yaml.
+
+An engine's module is called after it, without an underscore, and names its class `ENGINE`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 
+from sweeper import engines
 from sweeper.engines.base import Engine, HostFacts, Speculation
-from sweeper.engines.foreign import FOREIGN, is_speculative, simplicity
-from sweeper.engines.llamacpp import LlamaCpp
-from sweeper.engines.sglang import SGLang
 from sweeper.spec import ServerConfig
 
-_ENGINES: Mapping[str, Callable[[], Engine]] = {LlamaCpp.name: LlamaCpp, SGLang.name: SGLang}
+
+def _found() -> Iterator[type[Engine]]:
+    """The classes that modules of this package name `ENGINE`."""
+    for module in pkgutil.iter_modules(engines.__path__):
+        if "_" not in module.name and module.name != "registry":
+            yield from filter(None, [vars(import_module(f"{engines.__name__}.{module.name}")).get("ENGINE")])
+
+
+_ENGINES: Mapping[str, Callable[[], Engine]] = {engine.name: engine for engine in _found()}
 
 ENGINE_NAMES: tuple[str, ...] = tuple(sorted(_ENGINES))
 
@@ -23,24 +34,17 @@ def engine_for(name: str) -> Engine:
 
 
 def roles_of(name: str) -> Speculation | None:
-    """Which flags of an engine shape its drafts, also of one that is only imported; None where not known."""
-    return engine_for(name).speculation() if name in _ENGINES else FOREIGN.get(name)
+    """Which flags of an engine shape its drafts; None where that, or the engine, is not known."""
+    return engine_for(name).speculation() if name in _ENGINES else None
 
 
 def simplicity_of(name: str) -> Callable[[ServerConfig], tuple[float, ...]]:
-    """The engine's `simplicity`, also of one that is only imported. Raises ValueError for an unknown engine."""
-    if (roles := FOREIGN.get(name)) is not None:
-        return lambda config: simplicity(config, roles)
+    """The engine's `simplicity`. Raises ValueError for an unknown engine."""
     return engine_for(name).simplicity
 
 
 def speculates_of(name: str) -> Callable[[ServerConfig], bool]:
-    """The engine's `is_speculative`, also of one that is only imported.
-
-    Raises ValueError for an unknown engine.
-    """
-    if (roles := FOREIGN.get(name)) is not None:
-        return lambda config: is_speculative(config, roles)
+    """The engine's `is_speculative`. Raises ValueError for an unknown engine."""
     return engine_for(name).is_speculative
 
 
@@ -48,10 +52,8 @@ def canonical_as_told(name: str) -> Callable[[ServerConfig], ServerConfig]:
     """How an engine rewrites a configuration that somebody else measured, as far as that is told.
 
     Of what the engine would fill in, only the number of draft tokens is taken over, which follows from the steps
-    of a chain: nobody knows what else was set. An engine that is only imported rewrites nothing here.
+    of a chain: nobody knows what else was set.
     """
-    if name in FOREIGN:
-        return lambda config: config
     engine = engine_for(name)
     roles = engine.speculation()
     filled = frozenset({roles.draft_tokens} if roles else ())

@@ -15,6 +15,7 @@ from sweeper.engines.all_reduces import AllReduces
 from sweeper.engines.base import (
     Counters,
     Diagnosis,
+    Engine,
     Generation,
     HostFacts,
     HttpRequest,
@@ -66,6 +67,7 @@ class SGLang:
     slots_flag = "max_running_requests"
     health_path = "/health"
     info_path = "/server_info"
+    info_timeout_s = 25.0
     metrics_path = "/metrics"
 
     def flag_mistakes(self, flags: Mapping[str, Sequence[FlagValue]]) -> list[str]:
@@ -236,6 +238,10 @@ class SGLang:
         """Empties the prefix cache; refused while a request runs."""
         return answers.flush_request()
 
+    def flushed(self, answer: bytes) -> bool:
+        """Its status says it."""
+        return True
+
     def template_argv(
         self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
     ) -> tuple[str, ...]:
@@ -279,3 +285,6 @@ class SGLang:
     def diagnose(self, log: str, exit_code: int | None) -> Diagnosis | None:
         """What went wrong; None when the log does not show it (137 is SGLang's ordinary exit code)."""
         return diagnose_log(log, exit_code)
+
+
+ENGINE: type[Engine] = SGLang

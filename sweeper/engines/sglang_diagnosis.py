@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from sweeper.engines.base import Diagnosis
 from sweeper.engines.sglang_log import FIRED_UP, readiness
 from sweeper.engines.sglang_memory import occupied
-from sweeper.engines.sglang_refusals import COMMAND_LINE, KERNELS, REFUSALS
-from sweeper.engines.sglang_signs import FAULTS, GPU_MEMORY, HANGS, HOST, MEMORY, TOO_SMALL, Sign
+from sweeper.engines.sglang_refusals import REFUSALS
+from sweeper.engines.sglang_signs import FAULTS, HANGS, MEMORY, TOO_SMALL
 from sweeper.engines.sglang_tracebacks import Raised, ends_with_exception, uncaught
+from sweeper.engines.signs import COMMAND_LINE, GPU_MEMORY, HOST, KERNELS, Sign
 from sweeper.errors import FailureKind
 from sweeper.text import plain, without_codes
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sweeper.engines.all_reduces import NCCL_TUNING
+
 FAKE_ACCEPTANCE = ("SIMULATE_ACC_", "SGLANG_SIMULATE_ACC_", "SGL_SIMULATE_ACC_")
 """Beginnings of the variables that make SGLang pretend an accept length. Without prefix: before 0.5.8."""
 
@@ -14,19 +16,6 @@ _EXPERTS = tuple(
 
 FAKERS = (*FAKE_ACCEPTANCE, *_EXPERTS)
 """Beginnings of all variables that `faked` judges by."""
-
-NCCL_TUNING = (
-    "NCCL_ALGO",
-    "NCCL_BUFFSIZE",
-    "NCCL_MAX_CTAS",
-    "NCCL_MAX_NCHANNELS",
-    "NCCL_MIN_CTAS",
-    "NCCL_MIN_NCHANNELS",
-    "NCCL_NTHREADS",
-    "NCCL_NVLS_ENABLE",
-    "NCCL_P2P_LEVEL",
-    "NCCL_PROTO",
-)
 
 _OWN = (
     # Fake acceptance: a server with one of them measures nothing.

@@ -1,4 +1,4 @@
-"""What SGLang refuses: command lines, drafts, models and kernels that cannot work, and would fail again.
+"""What SGLang refuses: drafts and models that cannot work, and would fail again.
 
 Sources as in sglang_signs.py. A refusal that is not listed is recognised by its exception: sglang_tracebacks.py.
 """
@@ -7,45 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sweeper.engines.sglang_signs import KERNEL_CACHE, RAISED, Sign, certain, raised, sign
+from sweeper.engines.signs import KERNEL_CACHE, RAISED, Sign, raised, sign
 from sweeper.errors import FailureKind
-
-COMMAND_LINE: Sequence[Sign] = (
-    certain(
-        FailureKind.UNSUPPORTED,
-        "the server refused its command line",
-        # argparse; not a compiler's "error: argument of type ..."
-        r"^[\w./ -]{0,100}: error: (?:unrecognized arguments|ambiguous option|argument -|the following arguments)",
-        r"^[\w./ -]{0,100}: error: argument \w+: invalid",
-    ),
-)
-
-KERNELS: Sequence[Sign] = (
-    sign(
-        FailureKind.UNSUPPORTED,
-        "the attention backend has no kernel for this GPU: choose another attention_backend",
-        r"[Ff]mha\w*\.\w{1,5}:\d+: Unsupported architecture",
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "the GPU cannot run a kernel that this configuration needs: choose another backend",
-        r"no kernel image is available|cudaErrorNoKernelImageForDevice|invalid device function",
-        r"unsupported toolchain|OutOfResources|out of resource: |PTXASError|PTX codegen error",
-        r"(?:nvcc|ptxas) (?:fatal|error) *:|Unsupported gpu architecture",
-        rf"{RAISED}CompilationError\b",
-        raised(r"requires? .{0,30}(?:SM ?>?=?\d|sm_?\d|[Cc]ompute [Cc]apability|Hopper|Blackwell)"),
-        raised(
-            r"(?:only|not) (?:be )?supported on .{0,60}(?:SM ?\d|sm_?\d|Hopper|Blackwell|Ampere|GPU|CUDA|device)"
-        ),
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "a kernel cannot be built on this host: its compiler or headers are missing",
-        r"[Cc]ould not find nvcc|nvcc: (?:command )?not found|No such file or directory: '[^']*(?:nvcc|ninja)'",
-        raised(r"CUDA_HOME|[Nn]inja is required"),
-        r"fatal error: \S+\.(?:h|hpp|cuh): No such file",
-    ),
-)
 
 _CANNOT_READ = "a model file cannot be read: check the path, the access rights and that the files are complete"
 

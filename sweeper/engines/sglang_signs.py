@@ -1,66 +1,15 @@
-"""What failures of the host, of memory and of GPUs look like in SGLang's log, and what to do about each.
+"""What failures of SGLang itself look like in its log, and what to do about each; the host's stand in signs.py.
 
-Wordings come from the sources of SGLang 0.5.8 to 0.5.23, torch, NCCL, uvicorn and zmq, from captures of a real
-0.5.15.post1, and from public bug reports. They are as general as they can be without matching what healthy logs
-say. What the server refuses stands in sglang_refusals.py.
+Wordings come from the sources of SGLang 0.5.8 to 0.5.23, from captures of a real 0.5.15.post1, and from public bug
+reports. What the server refuses stands in sglang_refusals.py.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from sweeper.engines.signs import CALLS, GPU_FAULTS, GPU_MEMORY, HOST_MEMORY, Sign, certain, raised, sign
 from sweeper.errors import FailureKind
-
-
-@dataclass(frozen=True)
-class Sign:
-    """Lines that match `pattern` show a failure of this kind.
-
-    `fatal_only`: such a line counts only in the log of a server that has died; some servers survive it.
-    """
-
-    kind: FailureKind
-    message: str
-    pattern: re.Pattern[str]
-    fatal_only: bool
-
-
-RAISED = r"^(?:\w+\.)*"
-"""Before an exception's name: its own line, as opposed to text that mentions it."""
-
-
-def sign(kind: FailureKind, message: str, *patterns: str) -> Sign:
-    """A sign that counts when the server has died."""
-    return Sign(kind, message, re.compile("|".join(patterns)), fatal_only=True)
-
-
-def certain(kind: FailureKind, message: str, *patterns: str) -> Sign:
-    """A sign that counts by itself: no server lives on after such a line."""
-    return Sign(kind, message, re.compile("|".join(patterns)), fatal_only=False)
-
-
-def raised(pattern: str) -> str:
-    """`pattern` in the message of an exception: words that warnings use too."""
-    return rf"{RAISED}\w*(?:Error|Exception): .{{0,1000}}?(?:{pattern})"
-
-
-KERNEL_CACHE = (
-    r"[^\n]{0,600}/(?:\.cache(?:'|/(?:flashinfer|triton|torch|tvm|deep_gemm|sglang|vllm|outlines|nvidia)\b)"
-    r"|\.triton\b|\.deep_gemm\b|\.nv/|torchinductor_|ComputeCache|[\w.-]{1,60}/(?:triton|inductor)_?cache\b)"
-)
-"""In an exception's message: a path where compiled kernels are kept, as opposed to a model's file."""
-
-GPU_MEMORY = certain(
-    FailureKind.OUT_OF_MEMORY,
-    "the GPU ran out of memory",
-    r"\b(?:CUDA|HIP|NPU|XPU) out of memory",
-    r"CUDA error: out of memory|cudaErrorMemoryAllocation|hipErrorOutOfMemory|CUDA_ERROR_OUT_OF_MEMORY",
-    r"[Cc]uda failure (?:\d+ )?'out of memory'",
-    rf"{RAISED}OutOfMemoryError\b",
-    r"CUBLAS_STATUS_ALLOC_FAILED|CUresult error +result=2\b",
-)
 
 TOO_SMALL = certain(
     FailureKind.OUT_OF_MEMORY,
@@ -71,75 +20,9 @@ TOO_SMALL = certain(
     raised(r"increase --mem-fraction-static|[Rr]aise --mem-fraction-static|is too small to serve"),
 )
 
-HOST: Sequence[Sign] = (
-    certain(
-        FailureKind.HOST_DIRTY,
-        "a port that the server needs is taken: a left-over server or another program holds it",
-        r"[Aa]ddress (?:is )?already in use|EADDRINUSE|\bAddress in use\b",
-        r"Port is already in use\. |bootstrap_port \d+ is already in use",
-        r"is used by a process already| at \d+ is not available in \d+ seconds",
-    ),
-    certain(
-        FailureKind.HOST_DIRTY,
-        "the server cannot listen there: host.address is not an address of this host",
-        r"attempting to bind [^\n]*?[Cc]annot assign requested address",
-        r"ZMQError: Cannot assign requested address|failed to bind [^\n]*?errno: 99\b",
-    ),
-    sign(
-        FailureKind.HOST_DIRTY,
-        "the host's file system failed (a stale mount, a broken disk, or read-only): see its mounts and dmesg",
-        raised(r"Stale file handle|Input/output error|Remote I/O error|Read-only file system"),
-        raised(r"Errno (?:5|30|116|121)\]|os error (?:5|30|116|121)\)"),
-    ),
-    sign(
-        FailureKind.HOST_DIRTY,
-        "a folder of the host where compiled kernels are kept cannot be used: give the server's user access to it",
-        rf"{RAISED}PermissionError: {KERNEL_CACHE}",
-    ),
-    sign(
-        FailureKind.HOST_DIRTY,
-        "GPU memory is held by something else: the GPUs do not have the same memory free",
-        raised(r"memory capacity is unbalanced"),
-    ),
-    sign(
-        FailureKind.HOST_DIRTY,
-        "/dev/shm of the host is full or too small: free it, or give the container more (--shm-size)",
-        r"shared memory segment .*nccl|failed to extend /dev/shm|unable to open shared memory object",
-        r"(?:No space left|[Bb]us error|Errno 28).*(?:/dev/shm|shared memory|/psm_|/torch_)",
-        r"out of shared memory\. .*(?:shm|limit)|insufficient shared memory",
-        r"unable to (?:write to|mmap|allocate|resize) .*(?:/dev/shm|/torch_|shared memory)",
-    ),
-    sign(
-        FailureKind.HOST_DIRTY,
-        "a disk of the host is full, or a quota used up: free space",
-        r"No space left on device|Disk quota exceeded|Errno 28\b|Errno 122\b",
-    ),
-    sign(
-        FailureKind.HOST_DIRTY,
-        "a limit of the host was reached: raise `ulimit -n` (files) or `ulimit -u` (processes)",
-        r"Too many open files|Errno 24\b|can't start new thread|pthread_create failed",
-        r"System unable to allocate necessary resources for OMP thread",
-    ),
-    sign(
-        FailureKind.HOST_DIRTY,
-        "a GPU or its driver is not usable: see nvidia-smi and dmesg",
-        r"CUDA-capable device\(s\) is/are busy|no CUDA-capable device|system not yet initialized",
-        r"driver version is insufficient|[Dd]river/library version mismatch",
-        raised(r"Found no NVIDIA driver|No CUDA GPUs are available"),
-        r"uncorrectable ECC|GPU is lost|fallen off the bus|Unable to determine the device handle",
-        r"\bXid\b[^\n]*?: (?:48|63|64|74|79|94|95|119|120)\b",
-        rf"{RAISED}NVMLError\w*\b",
-    ),
-)
-
 MEMORY: Sequence[Sign] = (
     TOO_SMALL,
-    sign(
-        FailureKind.OUT_OF_MEMORY,
-        "the host ran out of memory (RAM): load with fewer threads, or with a smaller hierarchical cache",
-        r"Out of memory: Killed process|oom[-_]kill:|[Mm]emory cgroup out of memory|OOMKilled",
-        rf"std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator: |{RAISED}MemoryError\b|Errno 12\b",
-    ),
+    HOST_MEMORY,
     GPU_MEMORY,
     sign(
         FailureKind.OUT_OF_MEMORY,
@@ -149,21 +32,7 @@ MEMORY: Sequence[Sign] = (
 )
 
 FAULTS: Sequence[Sign] = (
-    sign(
-        FailureKind.SERVER_CRASH,
-        "a kernel could not be compiled or loaded just in time: a library of the host is missing or does not"
-        " fit, or its kernel cache is broken",
-        r"[Nn]inja build failed|ninja: build stopped|Command '\['ninja'|JIT session error",
-        rf"{RAISED}RuntimeError: Unknown function \w*cutlass",
-        rf"{RAISED}(?:FileNotFound|FileExists|NotADirectory)Error: {KERNEL_CACHE}",
-    ),
-    certain(
-        FailureKind.SERVER_CRASH,
-        "a GPU kernel read or wrote outside its memory",
-        r"illegal memory access|cudaErrorIllegalAddress|misaligned address|unspecified launch failure",
-        r"device-side assert triggered|block: \[\d+,\d+,\d+\], thread: .* Assertion|Memory access fault by GPU",
-        r"illegal instruction was encountered|\bXid\b[^\n]*?: \d+\b",
-    ),
+    *GPU_FAULTS,
     sign(FailureKind.SERVER_CRASH, "the server lost count of its KV cache", r"memory leak detected"),
 )
 
@@ -187,14 +56,5 @@ HANGS: Sequence[Sign] = (
         "a rank did not finish loading its weights in time: a slow disk, or a rank that died silently",
         r"other ranks that didn't finish loading|failed to pass monitoredBarrier",
     ),
-    sign(
-        FailureKind.SERVER_CRASH,
-        "the GPUs could not talk to each other (NCCL failed)",
-        r"\bnccl(?:UnhandledCuda|System|Internal|Remote)Error\b|NCCL error",
-    ),
-    sign(
-        FailureKind.SERVER_CRASH,
-        "a CUDA call failed",
-        r"CUDA error: |CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+|cudaError[A-Z]\w+|CUDA driver error",
-    ),
+    *CALLS,
 )

@@ -60,6 +60,8 @@ SPECULATION = Speculation(
     draft_tokens="speculative_num_draft_tokens",
     algorithms=("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "FROZEN_KV_MTP"),
     changing=("speculative_adaptive",),
+    prefix="speculative_",
+    no_graphs="disable_cuda_graph",
     link=gpu_link,
 )
 """What is accepted depends on these alone; every other flag only costs or saves time (eagle_worker.py)."""

@@ -135,10 +135,15 @@ def assigned(
     roles = dict(asked)
     free = [column for column in columns if column not in (*asked.values(), *kept)]
     for column in free:
-        role = _BY_ALIAS.get(re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_"))
+        role = role_named(column)
         if role is not None:
             roles.setdefault(role, column)
     return roles, [column for column in free if column not in roles.values()]
+
+
+def role_named(name: str) -> str | None:
+    """The role that is called so, or is also called so; None for any other name."""
+    return _BY_ALIAS.get(re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"))
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -118,16 +118,28 @@ def _settings(
     for role, name in _drafting_flags(asked.speculation).items():
         if role in given:
             found[name] = columns.flag(given[role])
-    if "disable_cuda_graph" in given:
-        found["disable_cuda_graph"] = columns.yes(given["disable_cuda_graph"])
-    elif "cuda_graphs" in given:
-        used = columns.yes(given["cuda_graphs"])
-        found["disable_cuda_graph"] = None if used is None else not used
+    found |= _graphs(given, asked.speculation)
     found |= {name: columns.flag(cells.get(name)) for name in asked.kept if _is_given(cells.get(name))}
-    found |= asked.fixed
+    found |= {_own_name(name, asked.speculation): value for name, value in asked.fixed.items()}
     settings = {name: value for name, value in found.items() if value is not None and value is not False}
     env = {name.removeprefix("env."): _plain(value) for name, value in settings.items() if _is_env(name)}
     return {name: value for name, value in settings.items() if not _is_env(name)}, env
+
+
+def _graphs(given: Mapping[str, Any], speculation: Speculation | None) -> dict[str, FlagValue | None]:
+    """CUDA graphs under the engine's own flag, which switches them off."""
+    flag = speculation.no_graphs if speculation else ""
+    if flag and "disable_cuda_graph" in given:
+        return {flag: columns.yes(given["disable_cuda_graph"])}
+    if flag and "cuda_graphs" in given:
+        used = columns.yes(given["cuda_graphs"])
+        return {flag: None if used is None else not used}
+    return {}
+
+
+def _own_name(name: str, speculation: Speculation | None) -> str:
+    """The engine's own name of a flag that may be given by its role, or by another name for that."""
+    return _drafting_flags(speculation).get(columns.role_named(name) or "", name)
 
 
 def _plain(value: FlagValue) -> str:

@@ -80,8 +80,10 @@ class Client:
         deadline_s = self._clock.monotonic_s() + patience_s
         while request is not None:
             try:
-                send(self._target, request, _FLUSH_TIMEOUT_S, self._clock)
-                return
+                answer = send(self._target, request, _FLUSH_TIMEOUT_S, self._clock)
+                if self._engine.flushed(b"\n".join(line for _, line in answer.lines)):
+                    return
+                raise ExchangeError(f"{request.method} {request.path}: the server says that it could not")
             except ExchangeError as error:  # a server still ending the last request refuses
                 if self._clock.monotonic_s() >= deadline_s and not self._target.mended():
                     message = f"the server's caches could not be emptied: {error}"

@@ -303,6 +303,21 @@ def test_caches_are_emptied_before_warm_ups_and_passes_and_a_busy_server_is_aske
     assert spoken == ["/flush", "/flush", CHAT, "/flush", CHAT, CHAT, "/flush", CHAT, CHAT]
 
 
+class Telling(Flushing):
+    """One whose server says in its answer, not by its status, whether it did."""
+
+    def flushed(self, answer: bytes) -> bool:
+        return b"done" in answer
+
+
+def test_a_server_that_says_in_its_answer_that_it_could_not_empty_its_caches_is_asked_again(
+    server: FakeLlama,
+) -> None:
+    server.answers["/flush"] = fake.in_turn(fake.status(200, "busy"), fake.status(200, "done"))
+    measure(Target(server.url), load_of(workload(warmup=0)), bench(engine=Telling()))
+    assert [path for path in server.paths if path != "/metrics"][:3] == ["/flush", "/flush", CHAT]
+
+
 def test_caches_that_cannot_be_emptied_end_the_launch(server: FakeLlama) -> None:
     server.answers["/flush"] = fake.status(400, "busy for ever")
     with pytest.raises(TrialError, match="caches could not be emptied") as caught:

@@ -26,8 +26,10 @@ GIVEN = {
         "model.path=/models/m",
         "space.speculative_draft_model_path=/models/d",
     ),
+    "vllm_any": ("host.ssh.destination=gpu1", "model.path=/models/m", "space.spec_model=/models/d"),
 }
 """What a preset leaves to its user."""
+ENGINES = {"vllm_any": "vllm"}
 PRESETS = sorted(path.stem for path in (CONF / "preset").glob("*.yaml"))
 
 
@@ -255,7 +257,11 @@ def test_loading_again_gives_the_same() -> None:
 @pytest.mark.parametrize("preset", GIVEN)
 def test_looking_at_a_sweep_needs_nothing_that_launching_does(preset: str) -> None:
     place = load_place([f"preset={preset}", "study.dir=elsewhere"])
-    assert (place.study.name, place.study.dir, place.engine_name) == (preset, "elsewhere", "sglang")
+    assert (place.study.name, place.study.dir, place.engine_name) == (
+        preset,
+        "elsewhere",
+        ENGINES.get(preset, "sglang"),
+    )
     assert place.tracking.uri.startswith("sqlite:///elsewhere/")
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.compose
 # (override, how its line begins, what it must say)
 MISTAKES = [
     # groups
-    ("engine=llamacp", "engine: 'llamacp'", "valid: llamacpp, sglang (did you mean llamacpp?)"),
+    ("engine=llamacp", "engine: 'llamacp'", "valid: llamacpp, sglang, vllm (did you mean llamacpp?)"),
     ("preset=llamacpp_smok", "preset: 'llamacpp_smok'", "llamacpp_chat, llamacpp_ngram, llamacpp_smoke"),
     ("workload=null", "workload=null", "workload=OPTION"),
     ("engine=[llamacpp]", "engine=[llamacpp]", "the name of one option"),
@@ -82,7 +82,7 @@ MISTAKES = [
     ("objective=throughput", "objective: 'throughput'", "did you mean output_throughput?"),
     ("tracking.uri=5", "tracking.uri: 5", "should be text; quote it"),
     ("engine.command=[]", "engine.command: []", "at least one entry"),
-    ("engine.name=vllm", "engine.name: 'vllm'", "valid: llamacpp"),
+    ("engine.name=trtllm", "engine.name: 'trtllm'", "valid: llamacpp"),
     ("engine.env.X=true", "engine.env.X: true", "quote it"),
     ("engine.flags.x=null", "engine.flags.x: null", "~engine.flags.x removes it"),
     ("engine.flags.x=[1]", "engine.flags.x: [1]", "text, a number, true or false"),

@@ -22,6 +22,7 @@ from sweeper.engines.environ import parse_environ
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.engines.sglang import SGLang
 from sweeper.engines.sglang_model import read_model
+from sweeper.engines.vllm import Vllm
 from sweeper.errors import FailureKind
 from sweeper.launch_log import LaunchLog
 from sweeper.measuring.load_wire import read_answer, unpacked
@@ -156,7 +157,6 @@ def plain_parser(content: bytes) -> None:
 
 def parsers(folder: Path) -> tuple[Parser, ...]:
     """All of them; files are written into `folder`."""
-    llamacpp, sglang = LlamaCpp(), SGLang()
     made = [
         Parser("supervisor: frame of a reply", reply_parser, seeds.frames(), (HostLost,)),
         Parser("supervisor: replies of every verb", host_parser, seeds.replies()),
@@ -173,7 +173,7 @@ def parsers(folder: Path) -> tuple[Parser, ...]:
         Parser("stored study", stored_parser(folder), stored_seeds()),
         Parser("text for a screen", plain_parser, seeds.log_lines()),
     ]  # fmt: skip
-    for engine in (llamacpp, sglang):
+    for engine in (LlamaCpp(), SGLang(), Vllm()):
         made += engine_parsers(engine)
     return tuple(made)
 

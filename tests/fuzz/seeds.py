@@ -12,6 +12,7 @@ from sweeper.measuring.load_client import Packer
 
 DATA = Path(__file__).parents[1] / "data"
 LLAMACPP = DATA / "llamacpp" / "xllamacpp-2026.10.11549"
+VLLM = DATA / "vllm" / "0.32.0-cpu"
 SGLANG = DATA / "sglang" / "0.5.15.post1-h200"
 MAX_SEED = 3000
 
@@ -31,7 +32,7 @@ class Saved:
 
 
 def of_engine(name: str) -> Saved:
-    return _llamacpp() if name == "llamacpp" else _sglang()
+    return {"llamacpp": _llamacpp, "sglang": _sglang, "vllm": _vllm}[name]()
 
 
 def _llamacpp() -> Saved:
@@ -61,8 +62,22 @@ def _sglang() -> Saved:
     )
 
 
-def whole(folder: Path, pattern: str) -> tuple[bytes, ...]:
-    return tuple(file.read_bytes()[:MAX_SEED] for file in sorted(folder.glob(pattern)))
+def _vllm() -> Saved:
+    build = {"torch": "2.13.0", "cuda": "13.0", "nccl": "2.28", "commit": "abc"}
+    return Saved(
+        logs=ends(VLLM, "*/server.log"),
+        metrics=tuple(decisive(file) for file in sorted(VLLM.glob("*/metrics.prom.txt"))),
+        infos=whole(VLLM, "ngram/server_info.json", 10 * MAX_SEED),
+        streams=tuple(short_stream(file) for file in sorted(VLLM.glob("*/chat.sse.txt"))),
+        versions=(b"vllm 0.32.0\n", b"warning: x\nvllm 0.32.1.dev1+gabc\n"),
+        builds=(f"specsweep-build {json.dumps(build)}\n".encode(),),
+        helps=(b"  --served-model-name X\n  --max-num-seqs N\n  --speculative-config, -sc X\n",),
+        templates=(b"specsweep-token-ids [[1, 2, 3]]\n",),
+    )
+
+
+def whole(folder: Path, pattern: str, size: int = MAX_SEED) -> tuple[bytes, ...]:
+    return tuple(file.read_bytes()[:size] for file in sorted(folder.glob(pattern)))
 
 
 def ends(folder: Path, pattern: str) -> tuple[bytes, ...]:

@@ -43,7 +43,7 @@ def test_vllm_counts_acceptance_by_position(tmp_path: Path) -> None:
     bring(tmp_path, DATA / "vllm_serve.json", DATA / "vllm_serve_baseline.json", options=Options())
     base, drafts = trials(tmp_path)
     assert base.canonical.flags == {}
-    assert drafts.canonical.flags == {"method": "eagle3", "num_speculative_tokens": 3}
+    assert drafts.canonical.flags == {"spec_method": "eagle3", "spec_tokens": 3}
     launch = drafts.launches[0]
     steps = launch.metrics["num_verify_steps"]
     assert launch.metrics["accept_length"] == pytest.approx(2.43)
@@ -56,10 +56,10 @@ def test_vllm_without_metadata_takes_the_configuration_from_the_command(tmp_path
     data = json.loads((DATA / "vllm_serve.json").read_text())
     bare = tmp_path / "bare.json"
     bare.write_text(json.dumps({k: v for k, v in data.items() if k not in ("method", "num_speculative_tokens")}))
-    with pytest.raises(ConfigError, match="--set method=NAME"):
+    with pytest.raises(ConfigError, match="--set spec_method=NAME"):
         bring(tmp_path, bare, options=Options())
     bring(tmp_path, bare, options=Options(fixed={"method": "mtp", "num_speculative_tokens": 1}))
-    assert trials(tmp_path)[0].canonical.flags == {"method": "mtp", "num_speculative_tokens": 1}
+    assert trials(tmp_path)[0].canonical.flags == {"spec_method": "mtp", "spec_tokens": 1}
 
 
 def test_files_of_two_engines_are_imported_apart(tmp_path: Path) -> None:

@@ -42,18 +42,18 @@ def install(folder: Path, tell: Callable[[str], None] = print) -> None:
     Two at once: the second waits for the first.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / "lock"):
+    with locked(folder / "lock"):
         finished = folder / "finished"
-        if not _is(finished, _recipe(REQUIREMENTS, MODELS)):
+        if not is_made_by(finished, recipe(REQUIREMENTS, MODELS)):
             finished.unlink(missing_ok=True)
-            step(folder / "env", _recipe(REQUIREMENTS), _make_environment, tell)
-            step(folder / "models", _recipe(REQUIREMENTS, MODELS), _make_models, tell)
-            finished.write_text(_recipe(REQUIREMENTS, MODELS))
+            step(folder / "env", recipe(REQUIREMENTS), _make_environment, tell)
+            step(folder / "models", recipe(REQUIREMENTS, MODELS), _make_models, tell)
+            finished.write_text(recipe(REQUIREMENTS, MODELS))
 
 
 def step(result: Path, recipe: str, make: Callable[[Path], None], tell: Callable[[str], None]) -> None:
     """`make` fills a folder that gets its name when it is whole, and carries its recipe."""
-    if _is(result / "recipe", recipe):
+    if is_made_by(result / "recipe", recipe):
         return
     partial = result.with_name(f"{result.name}.partial")
     for old in (result, partial):
@@ -78,12 +78,13 @@ def run(argv: Sequence[str], accepted: Sequence[int] = (0,)) -> None:
         raise InstallFailed(f"{' '.join(argv)} ended with exit code {done.returncode}:\n{printed}")
 
 
-def _recipe(*files: Path) -> str:
+def recipe(*files: Path) -> str:
     """What distinguishes an install from one made by an older version of these files."""
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _is(file: Path, text: str) -> bool:
+def is_made_by(file: Path, text: str) -> bool:
+    """Whether `file` holds the recipe `text`."""
     return file.is_file() and file.read_text() == text
 
 
@@ -104,7 +105,8 @@ def _make_models(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else is in here; waits."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

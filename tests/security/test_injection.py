@@ -40,7 +40,7 @@ SHELLS = [
 
 
 @pytest.mark.parametrize("program", SHELLS)
-@pytest.mark.parametrize("name", ["llamacpp", "sglang"])
+@pytest.mark.parametrize("name", ["llamacpp", "sglang", "vllm"])
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(config=CONFIGS, path=TEXTS, word=TEXTS)
 @example(
