@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SweepInterrupted as interruption:
         return _complain("interrupted; no server is left and nothing measured is lost", interruption.exit_code)
     except KeyboardInterrupt:
-        return _complain("interrupted before anything was started", ExitCode.INTERRUPTED)
+        return _complain("interrupted while nothing was under way", ExitCode.INTERRUPTED)
     except BrokenPipeError:
         settle_stdout()
         return ExitCode.OK

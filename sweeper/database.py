@@ -121,22 +121,7 @@ class SharedDatabase:
         """The result of `work`; done again when the connection was lost, unless that lost the lock too."""
         if self._fence.holder is not None:
             return work()
-        lost_at_s: float | None = None
-        while True:
-            try:
-                result = work()
-            except STORAGE_ERRORS as error:
-                now_s = self._clock.monotonic_s()
-                if not is_lost(error) or (lost_at_s is not None and now_s - lost_at_s >= self._reconnect_s):
-                    raise
-                if lost_at_s is None:
-                    lost_at_s = now_s
-                    self.say(f"the study's database: {reason_of(error)}; tried again for {self._reconnect_s:g} s")
-                self._clock.sleep(_PAUSE_S)
-                continue
-            if lost_at_s is not None:
-                self.say(f"the study's database is back after {self._clock.monotonic_s() - lost_at_s:.0f} s")
-            return result
+        return _patiently(work, is_lost, self._reconnect_s, self.say, self._clock)
 
     def _locked(self, work: Callable[[], Result]) -> Result:
         while not self._take():
@@ -232,6 +217,52 @@ def being_opened(url: str) -> Iterator[None]:
             yield
     finally:
         engine.dispose()
+
+
+def opened_patiently(work: Callable[[], Result], reconnect_s: float, clock: Clock | None = None) -> Result:
+    """The result of `work`, which opens a storage; done again when a server that was reached went away, or starts.
+
+    Raises what the storage raises: at once where nothing was reached, since the address may be wrong.
+    """
+
+    def passes(error: BaseException) -> bool:
+        return is_lost(error) and not _was_never_reached(error)
+
+    return _patiently(work, passes, reconnect_s, _say_nothing, clock or SystemClock())
+
+
+def _patiently(
+    work: Callable[[], Result],
+    passes: Callable[[BaseException], bool],
+    reconnect_s: float,
+    say: Callable[[str], None],
+    clock: Clock,
+) -> Result:
+    """The result of `work`, done again after errors that pass by themselves, for so long; then they are raised."""
+    lost_at_s: float | None = None
+    while True:
+        try:
+            result = work()
+        except STORAGE_ERRORS as error:
+            now_s = clock.monotonic_s()
+            if not passes(error) or (lost_at_s is not None and now_s - lost_at_s >= reconnect_s):
+                raise
+            if lost_at_s is None:
+                lost_at_s = now_s
+                say(f"the study's database: {reason_of(error)}; tried again for {reconnect_s:g} s")
+            clock.sleep(_PAUSE_S)
+            continue
+        if lost_at_s is not None:
+            say(f"the study's database is back after {clock.monotonic_s() - lost_at_s:.0f} s")
+        return result
+
+
+def _was_never_reached(error: BaseException) -> bool:
+    """Whether a connection could not be made at all: refused, no such name, no way there."""
+    if isinstance(error, DBAPIError) and isinstance(error.orig, psycopg.OperationalError):
+        return not error.connection_invalidated and not error.orig.sqlstate
+    cause = _cause_of(error)
+    return cause is not None and _was_never_reached(cause)
 
 
 def is_lost(error: BaseException) -> bool:

@@ -214,7 +214,7 @@ class DatabaseClock:
 
 @contextmanager
 def renewed(leases: SharedLeases, clock: DatabaseClock, lease_s: float) -> Iterator[None]:
-    """Renew `leases`, which have a connection of their own, from a thread while open.
+    """Renew `leases`, which have a connection of their own and were renewed once, from a thread while open.
 
     Without a connection that is simply tried again: a lease that nobody has taken meanwhile is still the worker's.
     """
@@ -227,7 +227,6 @@ def renewed(leases: SharedLeases, clock: DatabaseClock, lease_s: float) -> Itera
             except SQLAlchemyError:
                 ended.wait(min(1.0, lease_s / _BEATS))
 
-    clock.adjust(leases.renew())
     thread = threading.Thread(target=beat, name="leases", daemon=True)
     thread.start()
     try:

@@ -15,11 +15,15 @@ from sweeper.database import (
     SharedDatabase,
     being_opened,
     engine_settings,
+    opened_patiently,
     prepared,
     reason_of,
 )
 from sweeper.errors import ConfigError
 from sweeper.lean_storage import LeanStorage
+
+_OPENING_S = 30.0
+"""How long a server that is starting, or has just gone, is asked again: a person may be waiting for an answer."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,16 @@ def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> t
             _make_sqlite_dir(url)
         elif (file := _sqlite_file(url)) is not None and not file.exists():
             raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
-        with being_opened(url):
-            return _opened(url, name, place.reconnect_s, create=create)
+        patience_s = min(place.reconnect_s, _OPENING_S)
+        return opened_patiently(lambda: _opened_alone(url, name, place, create=create), patience_s)
     except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
         raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
+
+
+def _opened_alone(url: str, name: str, place: Place, *, create: bool) -> tuple[optuna.Study, Database]:
+    """As `_opened`, while nobody else makes tables there."""
+    with being_opened(url):
+        return _opened(url, name, place.reconnect_s, create=create)
 
 
 def _opened(url: str, name: str, reconnect_s: float, *, create: bool) -> tuple[optuna.Study, Database]:

@@ -71,7 +71,7 @@ def main() -> int:
     wrong = sum(bool(outcome.wrong) for outcome in outcomes)
     if arguments.kills:
         wrong += kill_campaign(folder, arguments.kills, arguments.seed, arguments.sweeps)
-    if arguments.page:
+    if arguments.page and len(outcomes) == len(all_rows()):
         write_page([folder])
     print(f"{len(outcomes)} rows, seed {arguments.seed}; wrong: {wrong}", flush=True)
     return 1 if wrong else 0

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sweeper.metrics import METRICS
 from sweeper.records import TrialRecord, TrialState
@@ -24,6 +24,13 @@ Launches = dict[tuple[int, int], tuple[str, float | None]]
 Trials = dict[int, tuple[str, str]]
 
 
+class Readable(Protocol):
+    """Whatever has trials."""
+
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """All of them."""
+
+
 @dataclass
 class Ledger:
     """What has once been finished, of one sweep: read after each fault, it must still be there in the end."""
@@ -32,7 +39,7 @@ class Ledger:
     trials: Trials = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
 
-    def read(self, sweep: Sweep) -> None:
+    def read(self, sweep: Readable) -> None:
         """Compare what is in the study now with what was there before."""
         trials = sweep.trials()
         launches = {(t.number, n.launch_number): (t.key, n.metrics.get(SCORE)) for t in trials for n in t.launches}

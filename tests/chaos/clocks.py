@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
+from tests.chaos.boundaries import ROOT
 from tests.chaos.stage import NotHere, Stage
 from tests.chaos.table import Play, fault
 
@@ -14,16 +15,26 @@ LIBRARIES = (
 )
 BY = "libfaketime; the monotonic clock goes on, as with a real jump"
 
+SITE = "import select, time\ntime.sleep = lambda seconds: select.select((), (), (), seconds) and None\n"
+"""While it leaves the monotonic clock alone, libfaketime 0.9.10 breaks clock_nanosleep: Python's time.sleep."""
+
 
 def fake_clock(stage: Stage) -> tuple[Path, dict[str, str]]:
     """The file that says how far the clock is off, and the environment that makes it so. Raises NotHere."""
     library = next((name for name in LIBRARIES if Path(name).exists()), None)
     if library is None:
         raise NotHere("libfaketime is not installed")
-    file = stage.folder / "clock"
+    file, site = stage.folder / "clock", stage.folder / "site"
     file.write_text("+0\n")
-    env = {"LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": str(file), "FAKETIME_NO_CACHE": "1",
-           "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}  # fmt: skip
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(SITE)
+    env = {
+        "LD_PRELOAD": library,
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "PYTHONPATH": f"{site}:{ROOT}",
+    }
     return file, env
 
 

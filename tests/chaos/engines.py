@@ -58,7 +58,7 @@ FAULTS = (
 )  # fmt: skip
 
 for _name, _how, _fault, _detail, _launches, _kinds, _words, _expected in FAULTS:
-    fault(_name, "engine", f"stand-in server: {_how}", _expected, quick=_fault in ("crash", "truncated"))(
+    fault(_name, "engine", f"stand-in server: {_how}", _expected)(
         _planted(_fault, _detail, _launches, _kinds, *_words)
     )
 

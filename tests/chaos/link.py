@@ -69,7 +69,7 @@ def gone(stage: Stage) -> None:
     proxy.heal()
 
 
-@fault("the link is slow", "way", f"{PROXY} delays everything by 0.2 s in both directions", "goes on", quick=True)
+@fault("the link is slow", "way", f"{PROXY} delays everything by 0.2 s in both directions", "goes on")
 def slow(stage: Stage) -> None:
     _, proxy = stage.ssh()
     proxy.delay_s = 0.2

@@ -8,10 +8,10 @@ import contextlib
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import sys
-import time
 
 TOKENS = 8
 FLAGS = """model alias host port metrics ctx-size threads parallel spec-type spec-ngram-simple-size-n
@@ -79,10 +79,10 @@ def begin(fault: str, detail: str) -> None:
               "out of memory", flush=True)  # fmt: skip
         os._exit(1)
     if fault in ("slow_start", "hang_start"):
-        time.sleep(float(detail))
+        pause(float(detail))
     if fault == "orphan" and not os.fork():
         os.setsid()
-        time.sleep(600)
+        pause(600)
         os._exit(0)
     if fault == "not_utf8":
         os.write(1, b"\xff\xfe\x00\x80 \x1b[2J\x1b]0;title\x07 \xc3\x28\n" * 50)
@@ -127,7 +127,7 @@ def chat(connection: socket.socket, asked: "dict[str, str]", fault: str, detail:
     if fault == "crash":
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "hang":
-        time.sleep(600)
+        pause(600)
     if fault == "http_500":
         connection.sendall(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n")
         return
@@ -137,7 +137,7 @@ def chat(connection: socket.socket, asked: "dict[str, str]", fault: str, detail:
         return
     pause_s = float(detail) if fault == "slow" else token_s(asked)
     for number in range(TOKENS):
-        time.sleep(pause_s)
+        pause(pause_s)
         event(connection, choices=[{"delta": {"content": f" w{number}"}, "finish_reason": None}])
         if fault == "truncated" and number == TOKENS // 2:
             return
@@ -150,6 +150,11 @@ def chat(connection: socket.socket, asked: "dict[str, str]", fault: str, detail:
 
 def event(connection: socket.socket, **chunk: object) -> None:
     connection.sendall(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+
+
+def pause(seconds: float) -> None:
+    """As time.sleep, which libfaketime breaks."""
+    select.select((), (), (), seconds)
 
 
 def token_s(asked: "dict[str, str]") -> float:

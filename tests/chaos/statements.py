@@ -12,11 +12,11 @@ STARTUP_CODES = (80877103, 80877104)  # SSLRequest, GSSENCRequest: one byte come
 
 
 class StatementProxy:
-    """`cut`: statements in which the connection was lost. `after`: they reach the server, their answer is lost."""
+    """`cut`: statements in which the connection was lost, `most` of them. `after`: only the answer is lost."""
 
-    def __init__(self, port: int, *, after: bool) -> None:
+    def __init__(self, port: int, *, after: bool, most: int = 1000) -> None:
         self.cut: set[bytes] = set()
-        self._server_port, self._after = port, after
+        self._server_port, self._after, self._most = port, after, most
         self._guard = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
@@ -57,15 +57,15 @@ class StatementProxy:
                         return
 
     def _is_to_be_lost(self, kind: bytes, body: bytes) -> bool:
-        text = _statement(kind, body)
+        text = statement(kind, body)
         with self._guard:
-            if not text or text in self.cut:
+            if not text or text in self.cut or len(self.cut) >= self._most:
                 return False
             self.cut.add(text)
             return True
 
 
-def _statement(kind: bytes, body: bytes) -> bytes:
+def statement(kind: bytes, body: bytes) -> bytes:
     """The text of a simple query or of a statement that is prepared; empty for all else."""
     if kind == b"Q":
         return body.partition(b"\0")[0]

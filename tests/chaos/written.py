@@ -18,8 +18,8 @@ from tests.chaos.kinds import all_rows
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 HEAD = """# What was broken on purpose
 
-Written by `make chaos` from its last run: do not edit. Each row breaks something in a small sweep on real parts (the
-real loop, processes, sshd, PostgreSQL, MLflow; the inference server is a stand-in), and then lets the next start
+Written by `make chaos` from its last run: do not edit. Each row breaks something in a small sweep on real parts
+(the real loop, processes, sshd, PostgreSQL, MLflow; the inference server is a stand-in), then lets the next start
 go on. Besides what a row says it is always checked that no finished launch or trial is lost or changed, none is
 there twice, no process is left, no lock is held, no trial is unfinished, MLflow has one run for each trial with
 the same values, and the exit code is the documented one.
@@ -74,9 +74,9 @@ def write_page(folders: Sequence[Path], page: Path = PAGE) -> None:
 
 
 WORDS = """\
-Each sweep is started again after each strike, and ended in peace. A boundary is a line of the main path, or of what
-it writes with: the command strikes itself just before that line. All other strikes come at a random moment. At the
-end the same is checked as above. `python -m tests.chaos --rows 0 --kills 300 --seed 1` strikes again.
+Each sweep is started again after each strike, and ended in peace. A boundary is a line of the main path, or of
+what it writes with: the command strikes itself just before that line. All others come at a random moment. At
+the end the same is checked as above. `python -m tests.chaos --rows 0 --kills 300 --seed 1` strikes again.
 """
 
 if __name__ == "__main__":

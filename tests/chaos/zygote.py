@@ -87,7 +87,7 @@ def start_alone(
 ) -> Command:
     """`specsweep ARGV` as a process of its own, for what a fork cannot have: a preloaded library, other files."""
     output = outputs / f"output-{time.monotonic_ns()}"
-    whole = {**os.environ, **env, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    whole = {**os.environ, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1", **env}
     with output.open("wb") as file:
         process = subprocess.Popen([sys.executable, "-m", "sweeper", *argv], cwd=folder, env=whole, stdout=file,
                                    stderr=file, stdin=subprocess.DEVNULL, start_new_session=True)  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
 
 from launchers.errors import HostBusy
 from launchers.passwords import without_passwords
@@ -20,6 +20,8 @@ from sweeper.records import Proposal
 from sweeper.spec import BudgetSpec
 from sweeper.storage import StudyStore
 from sweeper.study import Study
+from sweeper.study_place import Place
+from tests.chaos.statements import StatementProxy
 from tests.fakes import FakeClock, launch
 from tests.fleet.postgres import PASSWORD, USER, Cluster
 from tests.fleet.worker import open_study
@@ -380,3 +382,21 @@ def test_a_reader_of_a_shared_study_changes_nothing(postgres: Cluster, database:
     open_study(database, tmp_path)
     with pytest.raises(ConfigError, match=r"study\.name: 'nigth' is not in this storage; its studies: night"):
         StudyStore.open(database, "nigth", str(tmp_path), create=False)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the statement", "before its answer"])
+def test_a_study_is_opened_though_the_connection_is_lost_meanwhile(
+    database: str, tmp_path: Path, after: bool
+) -> None:
+    open_study(database, tmp_path)
+    url = make_url(normal_url(database))
+    with StatementProxy(int(url.port or 0), after=after, most=2) as proxy:
+        through = url.set(port=proxy.port).render_as_string(hide_password=False)
+        study = open_study(through, tmp_path)
+        assert study.trials() == ()
+        assert len(proxy.cut) == 2
+
+
+def test_an_address_at_which_nobody_answers_is_a_mistake_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be opened"):
+        StudyStore.open("postgresql://127.0.0.1:9/sweeps", "night", Place(str(tmp_path)), create=True)
