@@ -46,7 +46,8 @@ verb_start() { # ID PORT COMMANDS LEADER: COMMANDS set the environment and, as "
   command -v setsid > /dev/null || { reply refused "the program setsid is missing"; return; }
   problem=$({ mkdir -p "$BASE/servers" && mkdir "$D" && printf '%s\n' "$2" > "$D/port" &&
     printf '%s\n' "$3" > "$D/cmd" && printf '%s\n' "$4" > "$D/leader"; } 2>&1) || {
-      reply refused "$D cannot be written: $problem"; return; }
+      free=$({ df -Pk "$BASE" | awk 'NR == 2 { print $4 }'; } 2>/dev/null)
+      reply unwritable "$D cannot be written: $problem${free:+ ($free KiB free)}"; return; }
   ( SPECSWEEP_SERVER=$ID; export SPECSWEEP_SERVER
     setsid sh "$D/leader" "$D" "$mask" < /dev/null >> "$D/log" 2>&1 & )
   now; since=$NOW
