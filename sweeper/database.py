@@ -259,8 +259,8 @@ def _patiently(
 
 def _was_never_reached(error: BaseException) -> bool:
     """Whether a connection could not be made at all: refused, no such name, no way there."""
-    if isinstance(error, DBAPIError) and isinstance(error.orig, psycopg.OperationalError):
-        return not error.connection_invalidated and not error.orig.sqlstate
+    if isinstance(error, DBAPIError) and isinstance(driver := error.orig, psycopg.OperationalError):
+        return driver.pgconn is not None or str(driver).startswith("failed to resolve host")  # psycopg 3.2
     cause = _cause_of(error)
     return cause is not None and _was_never_reached(cause)
 

@@ -18,7 +18,6 @@ from tests.chaos.kills import CONT, STOP
 from tests.chaos.stage import Stage
 from tests.chaos.statements import StatementProxy
 from tests.chaos.table import Play, fault
-from tests.ssh.proxy import Proxy
 
 
 def _restarted(mode: str) -> Play:
@@ -126,27 +125,6 @@ def stays_away(stage: Stage) -> None:
     stage.seen.append(f"exit code {code}")
     stage.check(code == 5, command.output[-800:])
     stage.says(command.output, r"specsweep: stopped: [^\n]{0,120}")
-
-
-@fault("the way to PostgreSQL is half open", "stores", "a TCP proxy lets nothing through for 8 s and tells nobody",
-       "noticed; a new connection; goes on, at most one launch later", )  # fmt: skip
-def half_open(stage: Stage) -> None:
-    sweep = stage.shared("study.reconnect_s=60")
-    url = make_url(sweep.storage)
-    proxy = stage.stack.enter_context(Proxy(int(url.port or 0)))
-    direct = sweep.storage
-    sweep.storage = url.set(port=proxy.port).render_as_string(hide_password=False)
-    sweep.set_fault("slow", "0.4", 100)
-    command = sweep.start(host="a")
-    stage.until(lambda: "trial 1: " in command.output, "a launch of the search", command)
-    proxy.freeze()
-    time.sleep(8)
-    proxy.heal()
-    code = command.wait(500)
-    sweep.storage = direct
-    stage.ledger.read(sweep)
-    stage.seen.append(f"exit code {code}")
-    stage.check(code == 0, command.output[-1500:])
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ def second_launch(stage: Stage, name: str, detail: str = "", code: int = 0, says
     assert isinstance(sweep, GpuSweep)
     assert sweep.gpu is not None
     stage.ended(sweep.start("budget.trials=1"), 0)
-    sweep.gpu.set_fault(name, detail, launches=1)
+    sweep.gpu.set_fault(name, detail, when={"--speculative-algorithm": "EAGLE3"}, launches=1)
     stage.ended(sweep.start("budget.trials=3"), code, says)
     failed = [n.failure.kind for t in sweep.trials() for n in t.launches if n.failure]
     stage.seen.append(", ".join(failed) or "measured")

@@ -68,7 +68,7 @@ def killed_five_times(stage: Stage) -> None:
             plan=Plan(at="sweeper/measuring/benchmark.py:measure", hit=hit, signals=(KILL,))
         )
         stage.ended(command, -9)
-    stage.finish()
+    stage.ended(stage.sweep.start(), 0)
     stage.is_ended = True
     state = stage.sweep.trials()[1].state.value
     stage.seen.append(f"trial 1 is {state}")

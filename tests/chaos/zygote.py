@@ -112,6 +112,7 @@ class Zygote:
         self._commands: dict[int, Command] = {}
         self._started: list[int] = []
         self._news = threading.Condition()
+        self._ordering = threading.Lock()
         self._mlflow: Path | None = None
         self.outputs = Path(tempfile.mkdtemp(prefix="specsweep-chaos-"))
         threading.Thread(target=self._read, daemon=True).start()
@@ -152,7 +153,7 @@ class Zygote:
             "limits": dict(limits or {}),
         }
         assert self._process.stdin is not None
-        with self._news:
+        with self._ordering, self._news:  # one order at a time: the next pid that is told is this one's
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
             assert self._news.wait_for(lambda: bool(self._started), 120), "the zygote gives no answer"
