@@ -18,10 +18,11 @@ from tests.fleet.postgres import cluster
 
 
 def taken_over_after_s(fleet: Fleet, wait_s: float) -> float:
-    """Kill a worker `wait_s` after its launch began, while another one starts; until that one has the trial."""
-    dying = fleet.start("a", launch_s=20)
+    """Kill a worker in mid-launch, `wait_s` after another one began to wait for it; until that one has its trial."""
+    dying = fleet.start("a", launch_s=90)
     dying.wait_for("launch 1 0 search")  # not the baseline: each host measures its own
     other = fleet.start("b")
+    other.wait_for("note: waiting: ")
     time.sleep(wait_s)
     dying.kill()
     began = time.monotonic()
