@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from launchers.clock import Clock, SystemClock
 from sweeper.addresses import is_shared
+from sweeper.answering import AnsweredConnection
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
 """What a storage that is full, locked or gone raises in the middle of a sweep."""
@@ -189,8 +190,14 @@ def prepared(engine: Engine) -> Engine:
             cursor.execute(_SESSION)
         connection.commit()
 
+    event.listen(engine, "do_connect", _connected)
     event.listen(engine, "connect", settle)
     return engine
+
+
+def _connected(_dialect: object, _record: object, args: Any, given: Any) -> AnsweredConnection:  # noqa: ANN401
+    """A connection as the driver makes it, on which no answer is waited for without end."""
+    return AnsweredConnection.connect(*args, **given)
 
 
 @contextmanager
@@ -220,7 +227,7 @@ def being_opened(url: str) -> Iterator[None]:
 
 
 def opened_patiently(work: Callable[[], Result], reconnect_s: float, clock: Clock | None = None) -> Result:
-    """The result of `work`, which opens a storage; done again when a server that was reached went away, or starts.
+    """The result of `work`, which opens a storage; done again when a server that was reached went away.
 
     Raises what the storage raises: at once where nothing was reached, since the address may be wrong.
     """
@@ -261,8 +268,7 @@ def _was_never_reached(error: BaseException) -> bool:
     """Whether a connection could not be made at all: refused, no such name, no way there."""
     if isinstance(error, DBAPIError) and isinstance(driver := error.orig, psycopg.OperationalError):
         return driver.pgconn is not None or str(driver).startswith("failed to resolve host")  # psycopg 3.2
-    cause = _cause_of(error)
-    return cause is not None and _was_never_reached(cause)
+    return (cause := _cause_of(error)) is not None and _was_never_reached(cause)
 
 
 def is_lost(error: BaseException) -> bool:
@@ -275,8 +281,7 @@ def is_lost(error: BaseException) -> bool:
             return True
         if isinstance(driver, psycopg.Error) and (driver.sqlstate or "").startswith(_RETRIED):
             return True
-    cause = _cause_of(error)
-    return cause is not None and is_lost(cause)
+    return (cause := _cause_of(error)) is not None and is_lost(cause)
 
 
 def reason_of(error: BaseException) -> str:

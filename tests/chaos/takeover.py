@@ -1,6 +1,6 @@
 """How long it takes until the trial of a dead worker is taken over, with a lease as configured.
 
-`python -m tests.chaos.takeover --times 5` kills a worker in mid-launch, so often, at once in studies of their own.
+`python -m tests.chaos.takeover --times 5` kills one in mid-launch, so often, at once in studies of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.fleet.postgres import cluster
 
 
 def taken_over_after_s(fleet: Fleet, wait_s: float) -> float:
-    """Kill a worker in mid-launch, `wait_s` after another one began to wait for it; until that one has its trial."""
+    """Kill a worker in mid-launch, `wait_s` after another one began to wait; until that one has its trial."""
     dying = fleet.start("a", launch_s=90)
     dying.wait_for("launch 1 0 search")  # not the baseline: each host measures its own
     other = fleet.start("b")

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from launchers.errors import HostBusy
 from launchers.passwords import without_passwords
 from sweeper.addresses import has_password, masked, normal_url
+from sweeper.answering import AnsweredConnection
 from sweeper.database import SharedDatabase, connect, opened_patiently
 from sweeper.errors import ConfigError
 from sweeper.leases import LeaseLost, SharedLeases, Worker
@@ -25,6 +26,7 @@ from tests.chaos.statements import StatementProxy
 from tests.fakes import FakeClock, launch
 from tests.fleet.postgres import PASSWORD, USER, Cluster
 from tests.fleet.worker import open_study
+from tests.ssh.proxy import Proxy
 
 pytestmark = pytest.mark.service
 
@@ -404,3 +406,18 @@ def test_an_address_at_which_nobody_answers_is_not_asked_again(host: str) -> Non
     with pytest.raises(SQLAlchemyError):
         opened_patiently(lambda: connect(normal_url(f"postgresql://{host}/sweeps")).connect(), 30.0, clock)
     assert clock.monotonic_s() == before, "it is not asked again"
+
+
+def test_a_server_that_never_answers_is_a_lost_connection(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_study(database, tmp_path)
+    url = make_url(normal_url(database))
+    with Proxy(int(url.port or 0)) as proxy:
+        through = url.set(port=proxy.port).render_as_string(hide_password=False)
+        study = open_study(through, tmp_path)
+        monkeypatch.setattr(AnsweredConnection, "answer_s", 0.5)
+        proxy.freeze()  # what was connected stays silent, and its packets are acknowledged
+        proxy.heal()
+        assert study.ask(BUDGET) is not None
+        assert proxy.num_connections > 3, "by a new connection"
