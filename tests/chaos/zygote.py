@@ -37,8 +37,9 @@ from tests.tracking.studies import FakeStudy
 PATIENCE_S = 240.0
 NEEDED = """
 alembic hydra mlflow mlflow.store.tracking.sqlalchemy_store mlflow.tracking optuna paramiko psycopg pydantic rich
-requests scipy.stats sqlalchemy sweeper.__main__ sweeper.commands.report sweeper.commands.run sweeper.commands.status
-sweeper.commands.stop analysis.report sweeper.loop sweeper.samplers.choice sweeper.tracking
+requests scipy.stats sqlalchemy sweeper.__main__ sweeper.commands.report sweeper.commands.run
+analysis.report sweeper.commands.status
+sweeper.commands.stop sweeper.loop sweeper.samplers.choice sweeper.tracking
 """
 
 
