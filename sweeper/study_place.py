@@ -22,9 +22,6 @@ from sweeper.database import (
 from sweeper.errors import ConfigError
 from sweeper.lean_storage import LeanStorage
 
-_OPENING_S = 30.0
-"""How long a server that is starting, or has just gone, is asked again: a person may be waiting for an answer."""
-
 
 @dataclass(frozen=True)
 class Place:
@@ -55,8 +52,7 @@ def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> t
             _make_sqlite_dir(url)
         elif (file := _sqlite_file(url)) is not None and not file.exists():
             raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
-        patience_s = min(place.reconnect_s, _OPENING_S)
-        return opened_patiently(lambda: _opened_alone(url, name, place, create=create), patience_s)
+        return opened_patiently(lambda: _opened_alone(url, name, place, create=create), place.reconnect_s)
     except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
         raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
 

@@ -60,7 +60,7 @@ for _name, _offset in (("a day forward", "+86400"), ("a day back", "-86400"), ("
 
 @fault("the clock jumps over the end of the night", "orchestrator",
        f"{BY}; budget.until is an hour away, the jump two hours",
-       "nothing further is begun; the verdict so far, and 0")  # fmt: skip
+       "the end was fixed at the start by a clock that nobody sets: the log says so, and it goes on")  # fmt: skip
 def over_the_end(stage: Stage) -> None:
     file, env = fake_clock(stage)
     until = (datetime.datetime.now().astimezone() + datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M")
@@ -68,5 +68,5 @@ def over_the_end(stage: Stage) -> None:
     command = stage.sweep.start_alone(f"budget.until={until}", env=env)
     stage.in_phase(command, "measuring")
     file.write_text("+7200\n")
-    stage.ended(command, 0, r"The night is over[^\n]*")
-    stage.check(len(stage.sweep.trials()) < stage.trials, "something was left for the next night")
+    stage.ended(command, 0, r"this machine's clock was set [^\n]*")
+    stage.is_ended = True

@@ -72,7 +72,7 @@ def _statements(after: bool) -> Play:
         direct = sweep.storage
         sweep.storage = url.set(port=proxy.port).render_as_string(hide_password=False)
         command = sweep.start(host="a")
-        code = command.wait(500)
+        code = command.wait(900)
         sweep.storage = direct
         stage.ledger.read(sweep)
         stage.seen.append(f"exit code {code}, connection lost in {len(proxy.cut)} different statements")
