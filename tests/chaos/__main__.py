@@ -24,7 +24,7 @@ from tests.chaos.zygote import Zygote
 
 def kill_campaign(folder: Path, kills: int, seed: int, names: list[str]) -> int:
     """So many strikes, spread over the sweeps; the number of things that were wrong."""
-    wrong = 0
+    wrong, known = 0, set[str]()
     with Zygote() as zygote:
         for number, name in enumerate(names):
             share = kills // len(names) + (number < kills % len(names))
@@ -34,9 +34,10 @@ def kill_campaign(folder: Path, kills: int, seed: int, names: list[str]) -> int:
             began = time.monotonic()
             print(f"== {name}: {share} strikes, seed {seed + number}", flush=True)
             with TARGETS[name](place, zygote) as target:
-                left = under_fire(target, share, seed + number, append(place / "strikes.jsonl"))
+                left = under_fire(target, share, seed + number, append(place / "strikes.jsonl"), known)
             found = [*left.wrong, *(f"exit code: {s}" for s in target.strikes if not s.is_expected)]
             struck = {strike.at for strike in target.strikes} - {"random"}
+            known |= struck
             print(
                 f"== {name}: {len(target.strikes)} strikes at {len(struck)} boundaries of {len(target.passed)}, "
                 f"{left.trials} trials, {left.launches} launches, {time.monotonic() - began:.0f} s; "

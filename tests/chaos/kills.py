@@ -11,7 +11,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -91,22 +91,24 @@ def budget(target: Target, more: int) -> str:
     return f"budget.trials={len(target.sweep.trials()) + more}"
 
 
-def places(target: Target, rng: random.Random) -> Iterator[str]:
-    """Boundaries without end: those of the main path first, each once, then all, in random order."""
+def places(target: Target, rng: random.Random, known: Collection[str] = ()) -> Iterator[str]:
+    """Boundaries without end, in random order: first those of the main path that no other sweep was struck at."""
+    first = [place for place in target.passed if place.startswith(MAIN_PATH) and place not in known]
+    others = [place for place in target.passed if place not in first]
     while True:
-        first = [place for place in target.passed if place.startswith(MAIN_PATH)]
-        others = [place for place in target.passed if not place.startswith(MAIN_PATH)]
         for group in (first, others):
             rng.shuffle(group)
         yield from first
         yield from others
 
 
-def under_fire(target: Target, kills: int, seed: int, note: Callable[[Strike], None]) -> Audit:
-    """`kills` strikes on one sweep, then its end in peace, and a look at what is left."""
+def under_fire(
+    target: Target, kills: int, seed: int, note: Callable[[Strike], None], known: Collection[str] = ()
+) -> Audit:
+    """`kills` strikes on one sweep, then its end in peace, and a look at what is left. `known`: struck elsewhere."""
     rng = random.Random(seed)
     survey(target)
-    wanted, guard = places(target, rng), threading.Lock()
+    wanted, guard = places(target, rng, known), threading.Lock()
 
     def fire(host: str, own: random.Random) -> None:
         while len(target.strikes) < kills:

@@ -17,7 +17,7 @@ from tests.chaos.kinds import all_rows
 from tests.chaos.stage import House
 from tests.chaos.statements import statement
 from tests.chaos.table import Row, play
-from tests.chaos.written import kills, table
+from tests.chaos.written import kills, steady, table
 from tests.chaos.zygote import Zygote
 from tests.fakes import trial
 
@@ -92,6 +92,13 @@ def test_the_page_shows_the_last_play_of_a_row() -> None:
     told = {"fault": row.name, "where": "w", "how": "a|b", "expected": "e", "seen": ["s"], "missing": ""}
     text = table([{**told, "mark": "no"}, {**told, "mark": "yes"}])
     assert text.splitlines()[2:] == [f"| 1 | {row.name} | w | a\\|b | e | s | yes |"]
+
+
+def test_what_changes_from_run_to_run_is_not_on_the_page() -> None:
+    said = (
+        'says "77 on vm, since 2026-11-30T14:52:44+00:00: /x/rows/row-3/a"; server 75b3a282f56586be at 127.0.0.1:4'
+    )
+    assert steady(said) == 'says "N on vm, since TIME: FOLDER/a"; server ID at 127.0.0.1:PORT'
 
 
 def test_kills_are_counted_by_sweep_and_kind() -> None:
