@@ -105,7 +105,7 @@ def places(target: Target, rng: random.Random, known: Collection[str] = ()) -> I
 def under_fire(
     target: Target, kills: int, seed: int, note: Callable[[Strike], None], known: Collection[str] = ()
 ) -> Audit:
-    """`kills` strikes on one sweep, then its end in peace, and a look at what is left. `known`: struck elsewhere."""
+    """`kills` strikes on one sweep, its end in peace, and a look at what is left. `known`: struck elsewhere."""
     rng = random.Random(seed)
     survey(target)
     wanted, guard = places(target, rng, known), threading.Lock()
