@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help setup sweep rehearse test unit lint audit check slow ci docs screenshots bench bench-search bench-scale fuzz ui lock clean
+.PHONY: help setup sweep rehearse test unit lint audit check slow ci docs screenshots bench bench-search bench-scale fuzz chaos ui lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -81,6 +81,10 @@ bench-scale: $(READY)  ## what studies of 100, 1,000 and 10,000 trials cost: sta
 
 fuzz: $(READY)  ## feed every parser of outside text 100,000 damaged inputs (hours on two cores; nightly)
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+chaos: $(READY)  ## break everything on purpose: the fault table, 300 kills (hours; root, sshd, PostgreSQL, faketime; nightly)
+	@mkdir -p build
+	$(BIN)/python -m tests.chaos --folder build/chaos --page $(ARGS)
 
 ui: $(READY)  ## MLflow's page on the sweep's database
 	$(BIN)/specsweep ui $(ARGS)

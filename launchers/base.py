@@ -140,7 +140,7 @@ class Launcher(GpuSource, Protocol):
     def start(self, spec: LaunchSpec) -> ServerHandle:
         """Start the server in a session of its own; it outlives this process.
 
-        Raises HostDirty (the port is taken), StartFailed or HostLost. Whoever called stops it.
+        Raises HostDirty (the port is taken, no room), StartFailed or HostLost. Whoever called stops it.
         """
 
     def is_alive(self, handle: ServerHandle) -> bool:

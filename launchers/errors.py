@@ -5,7 +5,7 @@ LauncherError
 │   ├── LinkLost  the connection broke while a script ran on the host: it may have run to its end or not
 │   └── SshRefused  no connection, and no retry can mend it: a key, a password, a host key, the configuration
 ├── HostBusy      another specsweep process holds the host
-├── HostDirty     something that is not ours stands in the way of a launch (a port, GPU memory)
+├── HostDirty     something of the host stands in the way of a launch (a port, GPU memory, a full disk)
 ├── StartFailed   the server's process could not be started at all
 └── StopFailed    processes of the server survived SIGKILL: the sweep must end
 """
@@ -46,7 +46,7 @@ class HostBusy(LauncherError):
 
 
 class HostDirty(LauncherError):
-    """A launch was refused because of something on the host that is not ours. `holders` says what."""
+    """A launch was refused because of the host: what is not ours, or no room. `holders` says what."""
 
     def __init__(self, message: str, holders: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class HostDirty(LauncherError):
 
 
 class StartFailed(LauncherError):
-    """The server's process could not be started (the program is missing, the disk is full, ...)."""
+    """The server's process could not be started (the program is missing, ...)."""
 
 
 class StopFailed(LauncherError):

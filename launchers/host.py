@@ -109,15 +109,18 @@ class HostLauncher:
     def start(self, spec: LaunchSpec) -> ServerHandle:
         """Start the server, in the shell's working folder; its id is `spec.nonce`. When it raises, nothing runs.
 
-        Raises HostDirty (the port is taken), StartFailed (a bad `spec`, a missing program, a full disk), or
-        StopFailed (what a failed start left cannot be ended). A program that the system refuses to execute
-        (a broken interpreter line) is a server that exits at once with code 126 or 127.
+        Raises HostDirty (the port is taken, the state folder cannot be written: no fault of the server's),
+        StartFailed (a bad `spec`, a missing program), or StopFailed (what a failed start left cannot be ended). A
+        program that the system refuses to execute (a broken interpreter line) is a server that exits at once with
+        code 126 or 127.
         """
         commands = command_text(spec)
         try:
             reply = self._ask("start", spec.nonce, str(spec.port), commands, LEADER, extra_s=_START_WAIT_S)
             if reply.kind == "refused":
                 raise StartFailed(f"server {spec.nonce} was not started on {self.host}: {reply.text()}")
+            if reply.kind == "unwritable":
+                raise HostDirty(f"server {spec.nonce} was not started on {self.host}: {reply.text()}")
             if reply.kind not in ("dirty", "used"):
                 return self._handle_started(expect(reply, "started"), spec)
         except BaseException as error:

@@ -24,6 +24,7 @@ now() { read -r NOW _ < /proc/uptime; NOW=${NOW%.*}${NOW#*.}; } # hundredths of 
 choose() { # ID PID START BOOT PORT: the server the rest is about; BOOT "-": whoever is recorded as its leader
   ID=$1 D=$BASE/servers/$1 P=$2 S=$3 B=$4 PORT=$5 LEADER=0:0 SEEN= TRUSTED=0
   [ "$B" != - ] || { read -r P S B < "$D/pid"; } 2>/dev/null || P=0 S=0 B=-
+  case $P:$S:$B in *[!0-9a-f:-]* | *[!0-9]*:*:* | *:*[!0-9]*:* | ??????????*:*:* | :* | *::* | *:) P=0 S=0 B=- ;; esac # noise
   [ "$B" = "$BOOT" ] || return 0 # a leader of an earlier boot is nobody
   LEADER=$P:$S
   { read -r SEEN < "$D/seen"; } 2>/dev/null || SEEN=
@@ -46,7 +47,8 @@ verb_start() { # ID PORT COMMANDS LEADER: COMMANDS set the environment and, as "
   command -v setsid > /dev/null || { reply refused "the program setsid is missing"; return; }
   problem=$({ mkdir -p "$BASE/servers" && mkdir "$D" && printf '%s\n' "$2" > "$D/port" &&
     printf '%s\n' "$3" > "$D/cmd" && printf '%s\n' "$4" > "$D/leader"; } 2>&1) || {
-      reply refused "$D cannot be written: $problem"; return; }
+      free=$({ df -Pk "$BASE" | awk 'NR == 2 { print $4 }'; } 2>/dev/null)
+      reply unwritable "$D cannot be written: $problem${free:+ ($free KiB free)}"; return; }
   ( SPECSWEEP_SERVER=$ID; export SPECSWEEP_SERVER
     setsid sh "$D/leader" "$D" "$mask" < /dev/null >> "$D/log" 2>&1 & )
   now; since=$NOW
@@ -205,6 +207,7 @@ each_server() { # COMMAND: runs it for every server recorded here, newest first,
     case $name in *[!A-Za-z0-9._-]* | .* | -*) continue ;; esac
     [ -d "$BASE/servers/$name" ] && [ ! -L "$BASE/servers/$name" ] || continue
     { read -r port < "$BASE/servers/$name/port"; } 2>/dev/null || port=0
+    case $port in *[!0-9]* | ??????* | "") port=0 ;; esac
     choose "$name" 0 0 - "$port"
     case $found in *" $ID "*) ALIVE=yes ;; *) ALIVE=no ;; esac
     for token in $LEADER $SEEN; do same "$token" && ALIVE=yes; done

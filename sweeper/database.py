@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from launchers.clock import Clock, SystemClock
 from sweeper.addresses import is_shared
+from sweeper.answering import AnsweredConnection
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
 """What a storage that is full, locked or gone raises in the middle of a sweep."""
@@ -121,22 +122,7 @@ class SharedDatabase:
         """The result of `work`; done again when the connection was lost, unless that lost the lock too."""
         if self._fence.holder is not None:
             return work()
-        lost_at_s: float | None = None
-        while True:
-            try:
-                result = work()
-            except STORAGE_ERRORS as error:
-                now_s = self._clock.monotonic_s()
-                if not is_lost(error) or (lost_at_s is not None and now_s - lost_at_s >= self._reconnect_s):
-                    raise
-                if lost_at_s is None:
-                    lost_at_s = now_s
-                    self.say(f"the study's database: {reason_of(error)}; tried again for {self._reconnect_s:g} s")
-                self._clock.sleep(_PAUSE_S)
-                continue
-            if lost_at_s is not None:
-                self.say(f"the study's database is back after {self._clock.monotonic_s() - lost_at_s:.0f} s")
-            return result
+        return _patiently(work, is_lost, self._reconnect_s, self.say, self._clock)
 
     def _locked(self, work: Callable[[], Result]) -> Result:
         while not self._take():
@@ -204,8 +190,14 @@ def prepared(engine: Engine) -> Engine:
             cursor.execute(_SESSION)
         connection.commit()
 
+    event.listen(engine, "do_connect", _connected)
     event.listen(engine, "connect", settle)
     return engine
+
+
+def _connected(_dialect: object, _record: object, args: Any, given: Any) -> AnsweredConnection:  # noqa: ANN401
+    """A connection as the driver makes it, on which no answer is waited for without end."""
+    return AnsweredConnection.connect(*args, **given)
 
 
 @contextmanager
@@ -234,6 +226,51 @@ def being_opened(url: str) -> Iterator[None]:
         engine.dispose()
 
 
+def opened_patiently(work: Callable[[], Result], reconnect_s: float, clock: Clock | None = None) -> Result:
+    """The result of `work`, which opens a storage; done again when a server that was reached went away.
+
+    Raises what the storage raises: at once where nothing was reached, since the address may be wrong.
+    """
+
+    def passes(error: BaseException) -> bool:
+        return is_lost(error) and not _was_never_reached(error)
+
+    return _patiently(work, passes, reconnect_s, _say_nothing, clock or SystemClock())
+
+
+def _patiently(
+    work: Callable[[], Result],
+    passes: Callable[[BaseException], bool],
+    reconnect_s: float,
+    say: Callable[[str], None],
+    clock: Clock,
+) -> Result:
+    """The result of `work`, done again after errors that pass by themselves, for so long; then they are raised."""
+    lost_at_s: float | None = None
+    while True:
+        try:
+            result = work()
+        except STORAGE_ERRORS as error:
+            now_s = clock.monotonic_s()
+            if not passes(error) or (lost_at_s is not None and now_s - lost_at_s >= reconnect_s):
+                raise
+            if lost_at_s is None:
+                lost_at_s = now_s
+                say(f"the study's database: {reason_of(error)}; tried again for {reconnect_s:g} s")
+            clock.sleep(_PAUSE_S)
+            continue
+        if lost_at_s is not None:
+            say(f"the study's database is back after {clock.monotonic_s() - lost_at_s:.0f} s")
+        return result
+
+
+def _was_never_reached(error: BaseException) -> bool:
+    """Whether a connection could not be made at all: refused, no such name, no way there."""
+    if isinstance(error, DBAPIError) and isinstance(driver := error.orig, psycopg.OperationalError):
+        return driver.pgconn is not None or str(driver).startswith("failed to resolve host")  # psycopg 3.2
+    return (cause := _cause_of(error)) is not None and _was_never_reached(cause)
+
+
 def is_lost(error: BaseException) -> bool:
     """Whether an error of the storage, or its cause, is a lost connection, or passes by itself like one."""
     if isinstance(error, LockLost):
@@ -244,8 +281,7 @@ def is_lost(error: BaseException) -> bool:
             return True
         if isinstance(driver, psycopg.Error) and (driver.sqlstate or "").startswith(_RETRIED):
             return True
-    cause = _cause_of(error)
-    return cause is not None and is_lost(cause)
+    return (cause := _cause_of(error)) is not None and is_lost(cause)
 
 
 def reason_of(error: BaseException) -> str:

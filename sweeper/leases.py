@@ -241,7 +241,9 @@ class DatabaseClock:
 
 @contextmanager
 def renewed(leases: SharedLeases, clock: DatabaseClock, lease_s: float) -> Iterator[None]:
-    """Renew `leases`, which have a connection of their own, from a thread while open; hand on a request to stop.
+    """Renew `leases`, which have a connection of their own and were renewed once, from a thread while open.
+
+    A request to stop is handed on.
 
     Without a connection that is simply tried again: a lease that nobody has taken meanwhile is still the worker's.
     """
@@ -260,7 +262,6 @@ def renewed(leases: SharedLeases, clock: DatabaseClock, lease_s: float) -> Itera
             except SQLAlchemyError:
                 ended.wait(min(1.0, lease_s / _BEATS))
 
-    clock.adjust(leases.renew())
     thread = threading.Thread(target=beat, name="leases", daemon=True)
     thread.start()
     try:

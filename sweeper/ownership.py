@@ -181,7 +181,9 @@ def at_work(store: StudyStore, worker: Worker, lease_s: float) -> Iterator[tuple
     try:
         database.exclusively(leases.make_table)
         database.exclusively(shared.join)
-        with renewed(SharedLeases(beating, store.optuna._study_id, worker, lease_s), clock, lease_s):
+        beats = SharedLeases(beating, store.optuna._study_id, worker, lease_s)
+        database.patiently(lambda: clock.adjust(beats.renew()))
+        with renewed(beats, clock, lease_s):
             yield shared, clock
     finally:
         beating.dispose()

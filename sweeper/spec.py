@@ -187,7 +187,7 @@ class StudySpec(Frozen):
     seed: int = Field(ge=0, le=MAX_SEED)
     startup_trials: int = Field(ge=0, le=MAX_TRIALS)
     artifacts: str = ""
-    lease_s: float = Field(default=60, ge=2, le=3600)
+    lease_s: float = Field(default=45, ge=2, le=3600)
     reconnect_s: float = Field(default=300, ge=0, le=MAX_SECONDS)
     warm_start: Annotated[tuple[str, ...], AfterValidator(once)] = ()
 

@@ -16,6 +16,7 @@ from sweeper.database import (
     SharedDatabase,
     being_opened,
     engine_settings,
+    opened_patiently,
     prepared,
     reason_of,
 )
@@ -52,8 +53,7 @@ def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> t
             _make_sqlite_dir(url)
         elif (file := _sqlite_file(url)) is not None and not file.exists():
             raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
-        with being_opened(url):
-            return _opened(url, name, place.reconnect_s, create=create)
+        return opened_patiently(lambda: _opened_alone(url, name, place, create=create), place.reconnect_s)
     except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
         raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
 
@@ -80,6 +80,12 @@ def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Databa
 def _database(storage: LeanStorage, name: str, reconnect_s: float) -> Database:
     is_here = not is_shared(str(storage.engine.url))
     return FileDatabase() if is_here else SharedDatabase(storage.engine, name, reconnect_s)
+
+
+def _opened_alone(url: str, name: str, place: Place, *, create: bool) -> tuple[optuna.Study, Database]:
+    """As `_opened`, while nobody else makes tables there."""
+    with being_opened(url):
+        return _opened(url, name, place.reconnect_s, create=create)
 
 
 def _opened(url: str, name: str, reconnect_s: float, *, create: bool) -> tuple[optuna.Study, Database]:

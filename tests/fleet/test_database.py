@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from launchers.errors import HostBusy
 from launchers.passwords import without_passwords
 from sweeper.addresses import has_password, masked, normal_url
-from sweeper.database import SharedDatabase, connect
+from sweeper.answering import AnsweredConnection
+from sweeper.database import SharedDatabase, connect, opened_patiently
 from sweeper.errors import ConfigError
 from sweeper.leases import LeaseLost, SharedLeases, Worker
 from sweeper.ownership import Shared, at_work
@@ -20,9 +22,11 @@ from sweeper.records import Proposal
 from sweeper.spec import BudgetSpec
 from sweeper.storage import StudyStore
 from sweeper.study import Study
+from tests.chaos.statements import StatementProxy
 from tests.fakes import FakeClock, launch
 from tests.fleet.postgres import PASSWORD, USER, Cluster
 from tests.fleet.worker import open_study
+from tests.ssh.proxy import Proxy
 
 pytestmark = pytest.mark.service
 
@@ -380,3 +384,40 @@ def test_a_reader_of_a_shared_study_changes_nothing(postgres: Cluster, database:
     open_study(database, tmp_path)
     with pytest.raises(ConfigError, match=r"study\.name: 'nigth' is not in this storage; its studies: night"):
         StudyStore.open(database, "nigth", str(tmp_path), create=False)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the statement", "before its answer"])
+def test_a_study_is_opened_though_the_connection_is_lost_meanwhile(
+    database: str, tmp_path: Path, after: bool
+) -> None:
+    open_study(database, tmp_path)
+    url = make_url(normal_url(database))
+    with StatementProxy(int(url.port or 0), after=after, most=5) as proxy:
+        through = url.set(port=proxy.port).render_as_string(hide_password=False)
+        study = open_study(through, tmp_path)
+        assert study.trials() == ()
+        assert len(proxy.cut) == 5
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9", "no-such-host.invalid"])
+def test_an_address_at_which_nobody_answers_is_not_asked_again(host: str) -> None:
+    clock = FakeClock()
+    before = clock.monotonic_s()
+    with pytest.raises(SQLAlchemyError):
+        opened_patiently(lambda: connect(normal_url(f"postgresql://{host}/sweeps")).connect(), 30.0, clock)
+    assert clock.monotonic_s() == before, "it is not asked again"
+
+
+def test_a_server_that_never_answers_is_a_lost_connection(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_study(database, tmp_path)
+    url = make_url(normal_url(database))
+    with Proxy(int(url.port or 0)) as proxy:
+        through = url.set(port=proxy.port).render_as_string(hide_password=False)
+        study = open_study(through, tmp_path)
+        monkeypatch.setattr(AnsweredConnection, "answer_s", 0.5)
+        proxy.freeze()  # what was connected stays silent, and its packets are acknowledged
+        proxy.heal()
+        assert study.ask(BUDGET) is not None
+        assert proxy.num_connections > 3, "by a new connection"

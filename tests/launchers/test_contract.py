@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from launchers.base import CommandResult
-from launchers.errors import HostLost, StartFailed
+from launchers.errors import HostDirty, HostLost, StartFailed
 from launchers.host import MAX_LOG_BYTES, HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from tests.launchers.conftest import Bench, is_running, until
@@ -187,9 +187,9 @@ def test_a_nonce_starts_one_server_only(bench: Bench) -> None:
         bench.launcher.start(spec)
 
 
-def test_a_state_folder_that_cannot_be_written_is_refused(bench: Bench) -> None:
+def test_a_state_folder_that_cannot_be_written_is_the_host_s_fault_and_not_the_server_s(bench: Bench) -> None:
     bench.state_dir.write_text("a file, not a folder")
-    with pytest.raises(StartFailed, match="was not started on here"):
+    with pytest.raises(HostDirty, match=r"(?s)was not started on here: .* cannot be written: "):
         bench.launcher.start(bench.spec("true"))
 
 

@@ -47,6 +47,7 @@ def test_every_leftover_is_tried_before_survivors_end_the_sweep() -> None:
     ("answer", "error"),
     [
         (("refused", "serve: no such program"), StartFailed),
+        (("unwritable", "state cannot be written: No space left on device"), HostDirty),
         (("started", "nonsense"), HostLost),
         (("status", "running - 0"), HostLost),
         (HostLost("the connection dropped"), HostLost),

@@ -115,6 +115,15 @@ def test_a_start_that_was_cut_short_is_a_leftover(bench: Bench) -> None:
     assert bench.launcher.stop_leftovers(grace_s=0.2) == (handle.server_id,)
 
 
+@pytest.mark.parametrize("noise", [bytes(range(256)), b"9999999999999 1 ab\n"])
+def test_a_record_that_a_crash_of_the_disk_left_as_noise_is_no_record(bench: Bench, noise: bytes) -> None:
+    handle = bench.start_stubborn("plain")
+    folder = bench.state_dir / "servers" / handle.server_id
+    (folder / "pid").write_bytes(noise)
+    (folder / "port").write_bytes(noise)
+    assert bench.launcher.stop_leftovers(grace_s=0.2) == (handle.server_id,)
+
+
 @pytest.mark.parametrize(
     "pid_file", ["{pid} 1 {boot}", "{pid} {start} another-boot", "{pid}", "", "x y z", "-1 0 {boot}"]
 )

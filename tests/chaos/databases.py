@@ -1,0 +1,191 @@
+"""Faults of the study's storage: PostgreSQL restarts, fails over, loses statements; SQLite is locked, damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from sqlalchemy import make_url
+
+from tests.chaos.boundaries import Plan
+from tests.chaos.kills import CONT, STOP
+from tests.chaos.stage import Stage
+from tests.chaos.statements import StatementProxy
+from tests.chaos.table import Play, fault
+
+
+def _restarted(mode: str) -> Play:
+    """Two workers, in whose launches the database is stopped and started again."""
+
+    def play(stage: Stage) -> None:
+        sweep, postgres = stage.shared(), stage.house.postgres()
+        sweep.set_fault("slow", "0.4", 100)
+        crew = [sweep.start(host="a"), sweep.start(host="b")]
+        stage.until(lambda: "trial 1: " in crew[0].output + crew[1].output, "a launch of the search", crew[0])
+        postgres.stop(mode)
+        time.sleep(2)
+        postgres.start()
+        for command in crew:
+            stage.ended(command, 0)
+        stage.says("\n".join(c.output for c in crew), r"is back after[^\n]*")
+        stage.is_ended = True
+
+    return play
+
+
+for _mode, _words in (("fast", "in order"), ("immediate", "as in a crash, with recovery")):
+    fault(f"PostgreSQL restarts {_words}", "stores", f"pg_ctl stop -m {_mode}, start after 2 s, under two workers",
+          "statements are tried again; goes on", quick=_mode == "fast")(_restarted(_mode))  # fmt: skip
+
+
+@fault("PostgreSQL fails over", "stores",
+       "immediate stop; what comes back does not write for 5 s, as a standby (default_transaction_read_only)",
+       "tried again until it writes; goes on")  # fmt: skip
+def failover(stage: Stage) -> None:
+    sweep, postgres = stage.shared(), stage.house.postgres()
+    command = sweep.start(host="a", plan=Plan(at="sweeper/measuring/benchmark.py:measure", hit=2, signals=(STOP,)))
+    stage.until(command.is_stopped, "a launch of the search", command)
+    name = make_url(sweep.storage).database
+    postgres.sql(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    postgres.stop("immediate")
+    postgres.start()
+    command.send(CONT)
+    time.sleep(5)
+    postgres.sql(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+    postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'specsweep'")
+    stage.ended(command, 0)
+    stage.is_ended = True
+
+
+def _statements(after: bool) -> Play:
+    def play(stage: Stage) -> None:
+        sweep = stage.shared()
+        stage.ended(sweep.start("budget.trials=1", host="a"), 0)
+        url = make_url(sweep.storage)
+        proxy = stage.stack.enter_context(StatementProxy(int(url.port or 0), after=after))
+        direct = sweep.storage
+        sweep.storage = url.set(port=proxy.port).render_as_string(hide_password=False)
+        command = sweep.start(host="a")
+        code = command.wait(900)
+        sweep.storage = direct
+        stage.ledger.read(sweep)
+        stage.seen.append(f"exit code {code}, connection lost in {len(proxy.cut)} different statements")
+        stage.check(code == 0 and len(proxy.cut) > 20, command.output[-1500:])
+
+    return play
+
+
+for _after, _when in ((False, "before it arrives"), (True, "once it is done, its answer on the way")):
+    fault(f"the connection is lost in every statement, {_when}", "stores",
+          "a proxy that reads PostgreSQL's protocol resets the connection once for each text of a statement",
+          "each is done again, and bears it")(_statements(_after))  # fmt: skip
+
+
+@fault(
+    "PostgreSQL is down at the start",
+    "stores",
+    "pg_ctl stop",
+    "an error that names the database, no password; nothing was begun",
+)
+def down_at_start(stage: Stage) -> None:
+    sweep, postgres = stage.shared("study.reconnect_s=3"), stage.house.postgres()
+    postgres.stop()
+    try:
+        command = sweep.start()
+        code = command.wait()
+    finally:
+        postgres.start()
+    stage.seen.append(f"exit code {code}")
+    stage.check(code in (2, 5) and "only%20for" not in command.output, command.output[-800:])
+    stage.says(command.output, r"(?s)specsweep: .{0,160}")
+
+
+@fault(
+    "PostgreSQL stays away",
+    "stores",
+    "pg_ctl stop in a launch, longer than study.reconnect_s",
+    "5; the server is stopped; goes on later",
+)
+def stays_away(stage: Stage) -> None:
+    sweep, postgres = stage.shared("study.reconnect_s=3"), stage.house.postgres()
+    sweep.set_fault("slow", "0.4", 100)
+    command = sweep.start()
+    stage.until(lambda: "trial 1: " in command.output, "a launch of the search", command)
+    postgres.stop("immediate")
+    try:
+        code = command.wait()
+    finally:
+        postgres.start()
+    stage.seen.append(f"exit code {code}")
+    stage.check(code == 5, command.output[-800:])
+    stage.says(command.output, r"specsweep: stopped: [^\n]{0,120}")
+
+
+@contextlib.contextmanager
+def locked(path: str, seconds: float) -> Iterator[None]:
+    """Another process holds the database for so long."""
+    program = (
+        f"import sqlite3, time; c = sqlite3.connect({path!r}, timeout=60, isolation_level=None); "
+        f"c.execute('BEGIN EXCLUSIVE'); print('held', flush=True); time.sleep({seconds})"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield
+        process.send_signal(signal.SIGKILL)
+
+
+@fault(
+    "SQLite is locked for a while",
+    "stores",
+    "another process holds BEGIN EXCLUSIVE for 8 s",
+    "waited for; goes on",
+)
+def sqlite_locked(stage: Stage) -> None:
+    stage.ended(stage.sweep.start("budget.trials=1"), 0)
+    with locked(str(stage.folder / "optuna.db"), 8):
+        command = stage.sweep.start()
+        time.sleep(8)
+        stage.ended(command, 0)
+    stage.is_ended = True
+
+
+@fault(
+    "SQLite stays locked",
+    "stores",
+    "another process holds BEGIN EXCLUSIVE until the sweep gives up",
+    "an error that says so; goes on later",
+)
+def sqlite_stays_locked(stage: Stage) -> None:
+    stage.ended(stage.sweep.start("budget.trials=1"), 0)
+    with locked(str(stage.folder / "optuna.db"), 600):
+        command = stage.sweep.start()
+        code = command.wait(600)
+    stage.seen.append(f"exit code {code}")
+    stage.check(code in (2, 5), command.output[-800:])
+    stage.says(command.output, r"(?s)specsweep: .{0,200}locked")
+
+
+@fault("the study's file is damaged", "stores", "the first 100 bytes of optuna.db are overwritten; later put back",
+       "an error that names the file; nothing is overwritten; with the file back the sweep goes on")  # fmt: skip
+def damaged(stage: Stage) -> None:
+    stage.ended(stage.sweep.start("budget.trials=2"), 0)
+    file = stage.folder / "optuna.db"
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(file, stage.folder / "kept")
+    with file.open("r+b") as stream:
+        stream.write(b"\xff" * 100)
+    before = file.read_bytes()
+    command = stage.sweep.start()
+    code = command.wait()
+    stage.seen.append(f"exit code {code}")
+    stage.check(code in (2, 5) and file.read_bytes() == before, command.output[-800:])
+    stage.says(command.output, r"(?s)specsweep: .{0,200}not a database")
+    shutil.copy(stage.folder / "kept", file)
