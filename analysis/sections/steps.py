@@ -23,7 +23,10 @@ def _steps(reading: Reading) -> Iterator[str]:
     if not verdict.confirmed:
         yield "Let it go on with the same command: only fresh launches of the finalists show what is real."
     elif verdict.kind is not VerdictKind.NO_GAIN:
-        yield f"Put it into production with the command under {link('How to run it', 'how-to-run-it')}."
+        yield (
+            f"Put it into production: `specsweep export` writes a launch script, a unit and more; "
+            f"the bare command is under {link('How to run it', 'how-to-run-it')}."
+        )
     else:
         yield from _without_gain(reading)
     if reading.aside:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sweeper import config
 from sweeper.engines.registry import simplicity_of
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.spec import StudyPlace
+from sweeper.spec import StudySpec
 from sweeper.storage import StudyStore
 
 if TYPE_CHECKING:
@@ -29,45 +29,64 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     if output not in (None, "-") and Path(output).suffix not in _FORMATS:
         raise ConfigError([f"--output: {output!r} must end with .html or .md, or be - (print as Markdown)"])
     place = config.load_place(arguments.overrides, arguments.config_dir)
-    document = _document(place, arguments.others)
-    from analysis.page.html import html  # loads pandas and templates, which no other command needs
-    from analysis.page.markdown import markdown
-    from analysis.report import write
-
+    document = _document(place.study, place.engine_name, arguments.others)
     if output == "-":
+        from analysis.page.markdown import markdown
+
         sys.stdout.write(markdown(document))
         return ExitCode.OK
-    stem = Path(place.study.dir) / f"{place.study.name}-{'comparison' if arguments.others else 'report'}"
-    for path in [Path(output)] if output else [stem.with_name(stem.name + suffix) for suffix in _FORMATS]:
-        text = html(document) if path.suffix == ".html" else markdown(document)
-        sys.stdout.write(f"{write(text, path)}\n")
+    beside = _paths(place.study, "comparison" if arguments.others else "report")
+    for path in [Path(output)] if output else beside:
+        sys.stdout.write(f"{_write(document, path)}\n")
     return ExitCode.OK
 
 
-def _document(place: StudyPlace, others: list[str]) -> Document:
-    """The report of the study at `place`, or its comparison with the others."""
+def write_beside(study: StudySpec, engine_name: str) -> list[Path]:
+    """Write the report of a study, both kinds, where `specsweep report` does; their paths, the page's first.
+
+    Raises OSError when that cannot be done, SpecsweepError when a stored record cannot be read.
+    """
+    document = _document(study, engine_name, [])
+    return [_write(document, path) for path in _paths(study, "report")]
+
+
+def _paths(study: StudySpec, kind: str) -> list[Path]:
+    return [Path(study.dir) / f"{study.name}-{kind}{suffix}" for suffix in _FORMATS]
+
+
+def _write(document: Document, path: Path) -> Path:
+    """The document in the format that the path's suffix names; the path."""
+    from analysis.page.html import html  # loads pandas and templates, which other commands do without
+    from analysis.page.markdown import markdown
+    from analysis.report import write
+
+    return write(html(document) if path.suffix == ".html" else markdown(document), path)
+
+
+def _document(study: StudySpec, engine_name: str, others: list[str]) -> Document:
+    """The report of a study, or its comparison with the others."""
     from analysis.comparing.document import comparison
     from analysis.diagnosis import findings_of
     from analysis.report import document
 
-    first = _read(StudyStore.of(place.study), place.engine_name)
+    first = _read(StudyStore.of(study), engine_name)
     if not others:
         return document(first, findings_of(first))
-    return comparison([first, *(_other(place, text) for text in others)])
+    return comparison([first, *(_other(study, engine_name, text) for text in others)])
 
 
-def _other(place: StudyPlace, text: str) -> Reading:
+def _other(study: StudySpec, engine_name: str, text: str) -> Reading:
     """The study that `--with` names: of the same storage, of a folder's, or of another database's."""
     where, colon, name = text.rpartition(":")
-    storage, folder = place.study.storage, place.study.dir
+    storage, folder = study.storage, study.dir
     if "://" in where:
         storage = where
     elif colon:
         storage, folder = f"sqlite:///{where}/optuna.db", where
     try:
         if not colon:
-            return _read(StudyStore.of(place.study, name=name), place.engine_name)
-        return _read(StudyStore.open(storage, name, folder, create=False), place.engine_name)
+            return _read(StudyStore.of(study, name=name), engine_name)
+        return _read(StudyStore.open(storage, name, folder, create=False), engine_name)
     except ConfigError as error:
         shown = f"...:{name}" if "://" in where else text  # an address may hold a password
         raise ConfigError([f"--with {shown}: {line}" for line in error.mistakes]) from error

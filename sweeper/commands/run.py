@@ -21,8 +21,9 @@ from sweeper.addresses import is_shared
 from sweeper.commands.fleet import hosts_of, run_on_all, worker_of
 from sweeper.commands.hosts import make_launcher, standing_on
 from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
+from sweeper.commands.report import write_beside
 from sweeper.engines.registry import engine_for
-from sweeper.errors import ExitCode, SweepAborted
+from sweeper.errors import ExitCode, SpecsweepError, SweepAborted
 from sweeper.facts import read_host_facts
 from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
@@ -39,6 +40,7 @@ from sweeper.spec import SweepSpec
 from sweeper.standing.beacon import Beacon
 from sweeper.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
+from sweeper.study import Study
 from sweeper.study_setup import open_study
 
 
@@ -92,7 +94,9 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         console.print("Stopped early, as asked. The same command goes on.", highlight=False)
     elif not before.launches_left:
         console.print("The sweep was complete already: a larger budget.trials goes on from here.", highlight=False)
-    console.print(_where_to_look(spec, overrides, config_dir), markup=False, highlight=False, soft_wrap=True)
+    page = None if is_open else _write_report(console, spec, study, tracker)
+    where = _where_to_look(spec, page, overrides, config_dir)
+    console.print(where, markup=False, highlight=False, soft_wrap=True)
     return ExitCode.INTERRUPTED if is_open else ExitCode.OK
 
 
@@ -141,14 +145,31 @@ def _log_path(spec: SweepSpec) -> Path:
     return Path(spec.study.dir) / f"{spec.study.name}{of_host}.log"
 
 
-def _where_to_look(spec: SweepSpec, overrides: Sequence[str], config_dir: Path | None) -> str:
+def _write_report(console: Console, spec: SweepSpec, study: Study, tracker: tracking.Tracker) -> Path | None:
+    """Write the report of a sweep that has ended, and show it in MLflow; the page's path.
+
+    None when it could not be written, which is told: the study holds all that it is drawn from.
+    """
+    try:
+        paths = write_beside(spec.study, spec.engine.name)
+    except (OSError, SpecsweepError, *STORAGE_ERRORS) as error:
+        console.print(f"The report could not be written: {error}", markup=False, highlight=False)
+        return None
+    files = {f"report{path.suffix}": path.read_bytes() for path in paths}
+    if refusal := tracker.attach(study, files, spec.tracking.sync_s):
+        console.print(f"MLflow did not take the report: {refusal}", markup=False, highlight=False)
+    return paths[0]
+
+
+def _where_to_look(spec: SweepSpec, page: Path | None, overrides: Sequence[str], config_dir: Path | None) -> str:
     words = [o for o in overrides if o.startswith(("preset=", "study", "tracking"))]
     if config_dir is not None:
         words = ["--config-dir", str(config_dir), *words]
     again = without_passwords(shlex.join(words))
+    report = f"{page}   (the report)" if page else f"specsweep report {again}".rstrip()
     return "\n".join(
         [
-            f"Look next:  specsweep report {again}".rstrip(),
+            f"Look next:  {report}",
             f"            specsweep ui {again}".rstrip(),
             f"            {_log_path(spec)}",
         ]

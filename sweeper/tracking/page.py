@@ -83,7 +83,8 @@ def description(facts: Mapping[str, str], verdict: str | None) -> str:
     lines = [f"    {line}" for line in (verdict or "no verdict yet").splitlines()]
     rows = [f"| {_cell(name)} | {_cell(value)} |" for name, value in facts.items()]
     table = ["", "| fact | value |", "| --- | --- |", *rows] if rows else []
-    return cut("\n".join([*lines, *table]), 10_000)
+    where = ["", "The whole report of a sweep that has ended: report.html, with the artifacts of trial 0."]
+    return cut("\n".join([*lines, *where, *table]), 10_000)
 
 
 def _cell(text: str) -> str:

@@ -156,6 +156,14 @@ class Writer:
                 self.calls.client().set_experiment_tag(self.memory.experiment_id, name, value)
             self.memory.page = tags[TAG_PAGE]
 
+    def attach(self, files: Mapping[str, bytes]) -> None:
+        """Put `files` beside those of the baseline's run, in the place of older ones; nothing without that run."""
+        with tempfile.TemporaryDirectory(prefix="specsweep-") as folder:
+            for name, content in files.items() if self.memory.baseline_run else ():
+                path = Path(folder, name)
+                path.write_bytes(content)
+                self.calls.client().log_artifact(self.memory.baseline_run, str(path))
+
     def _search(self, condition: str) -> list[Run]:
         """The study's runs that meet `condition`, also those that a user deleted."""
         return [run for runs, _ in self._pages(condition) for run in runs]

@@ -115,6 +115,23 @@ class Tracker:
             num_written = self._try(study, shelf, deadline_s)
         return SyncReport(num_written, self._behind(shelf), self._error)
 
+    def attach(self, study: StudyView, files: Mapping[str, bytes], deadline_s: float) -> str:
+        """Show files of the whole study (by plain names) with the run that every study has, the baseline's.
+
+        It takes `deadline_s` seconds at most, after a sync. What MLflow said against it, in one line without
+        credentials, or "".
+        """
+        if self._client is None or not self._memory.is_loaded:
+            return ""
+        end_s = self._clock.monotonic_s() + deadline_s
+        try:
+            Writer(Calls(self._client, self._clock, end_s), self._memory, study, None).attach(files)
+        except OutOfTime:
+            return f"{mask(self._spec.uri)}: no answer within {deadline_s:.0f} s"
+        except load_mlflow() as error:
+            return f"{mask(self._spec.uri)}: {one_line(error)}"
+        return ""
+
     def view_url(self, base: str) -> str:
         """The address of the study's run list on the MLflow page `base`; the page itself before the first sync."""
         known = self._memory.experiment_id

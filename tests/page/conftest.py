@@ -10,6 +10,7 @@ import pytest
 
 from analysis.blocks import Document
 from analysis.comparing.document import comparison
+from analysis.diagnosis import findings_of
 from analysis.page.html import html
 from analysis.reading import Reading, reading_of
 from analysis.report import document
@@ -22,18 +23,23 @@ from tests.analysis.large import large_night, stored
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
+def explained(reading: Reading) -> Document:
+    """As `specsweep report` writes it, with the reasons."""
+    return document(reading, findings_of(reading))
+
+
 def night(num_trials: int, name: str = "night") -> Reading:
     return reading_of(stored(large_night(num_trials), name), simplicity)
 
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
-    "nothing": lambda: document(reading_of(stored([]), simplicity)),
-    "won": lambda: document(reading_of(stored(won_night()), simplicity)),
-    "eventful": lambda: document(reading_of(stored(eventful_night()), simplicity)),
-    "trials-5": lambda: document(night(5)),
-    "trials-40": lambda: document(night(40)),
-    "trials-1000": lambda: document(night(1000)),
-    "wide": lambda: document(reading_of(stored(wide_night()), simplicity)),
+    "nothing": lambda: explained(reading_of(stored([]), simplicity)),
+    "won": lambda: explained(reading_of(stored(won_night()), simplicity)),
+    "eventful": lambda: explained(reading_of(stored(eventful_night()), simplicity)),
+    "trials-5": lambda: explained(night(5)),
+    "trials-40": lambda: explained(night(40)),
+    "trials-1000": lambda: explained(night(1000)),
+    "wide": lambda: explained(reading_of(stored(wide_night()), simplicity)),
     "comparison": lambda: comparison([night(40, "before the WHOLE HOST was reinstalled"), night(60, "after")]),
 }
 """By the name under which screenshots are kept."""

@@ -37,6 +37,9 @@ def test_a_sweep_runs_to_a_verdict_and_a_second_start_says_it_is_complete(folder
     assert purposes.count(Purpose.CONFIRM) == count - 3 >= 4
     assert re.search(r"No gain over the baseline|Winner|Tie", first.output)
     assert folder.runs() == ["0", "1", "2"]
+    page = re.search(r"Look next:  (\S+-report\.html)", first.output)
+    assert page is not None, first.output
+    assert "</html>" in (folder.directory / page[1]).read_text(encoding="utf-8")
 
     second = folder.run("budget.confirm_launches=2")
     assert second.code == 0

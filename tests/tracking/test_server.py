@@ -172,3 +172,20 @@ def test_a_password_in_the_address_is_not_in_the_message(tmp_path: Path, study: 
     port = free_port()
     error = Tracker(spec_for(f"http://me:s3cret@127.0.0.1:{port}", tmp_path), ManualClock()).sync(study).error
     assert error == f"http://***@127.0.0.1:{port}: [Errno 111] Connection refused"
+
+
+def test_files_of_the_whole_study_lie_beside_those_of_its_baseline(
+    gateway: Gateway, server: str, tmp_path: Path, study: FakeStudy
+) -> None:
+    tracker = Tracker(spec_to(gateway, tmp_path), ManualClock())
+    assert tracker.attach(study, {"report.html": b"too early"}, 60.0) == ""
+    tracker.sync(study)
+    gateway.behave = FAIL
+    assert gateway.url in tracker.attach(study, {"report.html": b"never"}, 60.0)
+    assert "no answer within 0 s" in tracker.attach(study, {"report.html": b"late"}, 0.0)
+    gateway.behave = PASS
+    for text in (b"old", b"new"):
+        assert tracker.attach(study, {"report.html": text}, 60.0) == ""
+    shown = [seen.files(server, run).get("report.html") for run in seen.runs(server, study.name)]
+    assert shown == [b"new", None, None, None]
+    assert tracker.sync(study) == SyncReport()
