@@ -148,11 +148,13 @@ class PhysicsSampler(BaseSampler):
         return self._proposer
 
     def _warn(self, name: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "%s goes to Optuna's TPE: the sampler's space does not declare it with these values", name
-            )
+        if self._has_warned:
+            return
+        self._has_warned = True
+        if self._proposer is None:
+            _log.warning("no space was declared, so nothing is planned: all parameters go to Optuna's TPE")
+        else:
+            _log.warning("%s goes to Optuna's TPE: the space does not declare it with these values", name)
 
     def _check(self, study: Study) -> None:
         wanted = StudyDirection.MAXIMIZE if self._is_throughput else StudyDirection.MINIMIZE
