@@ -74,6 +74,7 @@ bench-search: $(READY)  ## how many restarts each sampler needs (hours; goes on 
 	$(BIN)/python -m tests.bench.search run --file build/search_bench.jsonl --processes 2 $(ARGS)
 	$(BIN)/python -m tests.bench.search table --file build/search_bench.jsonl
 	$(BIN)/python -m tests.bench.search replay
+	$(BIN)/python -m tests.bench.search real
 	$(BIN)/python -m tests.bench.search time
 
 bench-scale: $(READY)  ## what studies of 100, 1,000 and 10,000 trials cost: start-up, own time, status, memory

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from sweeper.least_squares import solve, spanning
 from sweeper.stats import CONFIDENCE, exp, t_quantile
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class _Model:
         terms = [(n, v) for n, levels in factors.items() for v in _in_order(set(levels)) if v != references[n]]
         columns = [np.ones(num_rows), *(_marks(factors[name], level) for name, level in terms)]
         design = np.column_stack(columns)
-        return cls(terms, design, _basis(design), references)
+        return cls(terms, design, spanning(design), references)
 
 
 @dataclass(frozen=True)
@@ -142,20 +143,14 @@ class _Fit:
     @classmethod
     def of(cls, model: _Model, logs: Matrix) -> _Fit:
         """Least squares. A term that the trials cannot tell from the others has no value."""
-        import numpy as np
-
-        inverse = np.linalg.pinv(model.design, rcond=1e-9)
-        found = inverse @ logs
-        rest = logs - model.design @ found
-        variance = float(rest @ rest) / model.degrees
-        known = np.abs(np.diag(inverse @ model.design) - 1) < 1e-6
-        errors = np.sqrt(variance * np.sum(inverse**2, axis=1))
+        found = solve(model.design, logs)
+        variance = float(found.rest @ found.rest) / model.degrees
         terms = {
-            term: (float(found[at]), float(errors[at]))
+            term: (float(found.coefficients[at]), math.sqrt(variance * found.unscaled[at, at]))
             for at, term in enumerate(model.terms, start=1)
-            if known[at]
+            if found.known[at]
         }
-        return cls(terms, rest, variance, model.degrees)
+        return cls(terms, found.rest, variance, model.degrees)
 
     def effect(self, counted: Effect) -> Effect:
         """The same level with what it does."""
@@ -191,7 +186,7 @@ def _joint_p(
     ours, theirs = (factors[name] for name in pair)
     cells = [(a, b) for a in set(ours) for b in set(theirs)]
     columns = np.column_stack([_marks(ours, a) * _marks(theirs, b) for a, b in cells])
-    added = _basis(columns - model.basis @ (model.basis.T @ columns))
+    added = spanning(columns - model.basis @ (model.basis.T @ columns))
     extra, left = added.shape[1], fit.degrees - added.shape[1]
     if extra < 1 or left < MIN_DEGREES:
         return None
@@ -215,14 +210,6 @@ def _marks(levels: Sequence[str], level: str) -> Matrix:
     import numpy as np
 
     return np.asarray([1.0 if each == level else 0.0 for each in levels])
-
-
-def _basis(matrix: Matrix) -> Matrix:
-    """Orthonormal columns that span the same."""
-    import numpy as np
-
-    left, sizes, _ = np.linalg.svd(matrix, full_matrices=False)
-    return left[:, sizes > 1e-8 * max(1.0, float(sizes.max(initial=0.0)))]
 
 
 def _factors(settings: Sequence[Mapping[str, Setting]]) -> dict[str, list[str]]:

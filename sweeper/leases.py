@@ -240,16 +240,15 @@ class DatabaseClock:
 
 
 @contextmanager
-def renewed(leases: SharedLeases, clock: DatabaseClock, lease_s: float) -> Iterator[None]:
+def renewed(leases: SharedLeases, clock: DatabaseClock, lease_s: float, known_request: str) -> Iterator[None]:
     """Renew `leases`, which have a connection of their own and were renewed once, from a thread while open.
 
-    A request to stop is handed on.
+    A request to stop that is another than `known_request` is handed on.
 
     Without a connection that is simply tried again: a lease that nobody has taken meanwhile is still the worker's.
     """
     ended = threading.Event()
-
-    known = leases.stop_request()
+    known = known_request
 
     def beat() -> None:
         nonlocal known

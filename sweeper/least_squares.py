@@ -5,8 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sweeper.stats import t_quantile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -80,21 +87,55 @@ def fit(
     if np.any(scale == 0):
         return None
     matrix /= scale
-    if np.linalg.cond(matrix) > _WORST_CONDITION:
+    found = solve(matrix, np.asarray(values, dtype=float) * root)
+    if not found.known.all():
         return None
-    target = np.asarray(values, dtype=float) * root
-    found, *_ = np.linalg.lstsq(matrix, target, rcond=None)
     degrees = len(values) - matrix.shape[1]
-    residual = float(np.sum((target - matrix @ found) ** 2))
+    residual = float(np.sum(found.rest**2))
     used = noise
     if degrees >= ENOUGH_DEGREES and residual / degrees > noise.variance:
         used = Noise(residual / degrees, degrees)
-    unscaled = np.linalg.inv(matrix.T @ matrix) / np.outer(scale, scale)
-    return Fit(tuple(float(x) for x in found / scale), tuple(tuple(map(float, row)) for row in unscaled), used)
+    unscaled = found.unscaled / np.outer(scale, scale)
+    return Fit(
+        tuple(float(x) for x in found.coefficients / scale),
+        tuple(tuple(map(float, row)) for row in unscaled),
+        used,
+    )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Coefficients [c] and their covariance in units of a value's variance [c, c]; what the values leave open [n].
+
+    known [c]: whether the design tells a coefficient from all others; those that it does not mean nothing.
+    """
+
+    coefficients: Array
+    unscaled: Array
+    known: NDArray[np.bool_]
+    rest: Array
+
+
+def solve(design: Array, values: Array) -> Solution:
+    """Least squares of values [n] by a design [n, c], which may leave coefficients open."""
+    import numpy as np
+
+    inverse = np.linalg.pinv(design, rcond=1 / _WORST_CONDITION)
+    coefficients = inverse @ values
+    known = np.abs(np.diag(inverse @ design) - 1) < _ALIKE
+    return Solution(coefficients, inverse @ inverse.T, known, values - design @ coefficients)
 
 
 _WORST_CONDITION = 1e6
 """Beyond it two columns are the same but for rounding: draft tokens that always were steps + 1."""
+
+
+def spanning(matrix: Array) -> Array:
+    """Orthonormal columns that span the same as those of `matrix`."""
+    import numpy as np
+
+    left, sizes, _ = np.linalg.svd(matrix, full_matrices=False)
+    return np.asarray(left[:, sizes > _ROUNDING * max(1.0, float(sizes.max(initial=0.0)))])
 
 
 def independent(columns: Sequence[Sequence[float]]) -> list[Sequence[float]]:
@@ -116,3 +157,6 @@ def independent(columns: Sequence[Sequence[float]]) -> list[Sequence[float]]:
 
 _ALIKE = 1e-6
 """What rounding leaves of a column that others add up to."""
+
+_ROUNDING = 1e-8
+"""Of the largest singular value: what is less is none."""

@@ -183,7 +183,7 @@ def at_work(store: StudyStore, worker: Worker, lease_s: float) -> Iterator[tuple
         database.exclusively(shared.join)
         beats = SharedLeases(beating, store.optuna._study_id, worker, lease_s)
         database.patiently(lambda: clock.adjust(beats.renew()))
-        with renewed(beats, clock, lease_s):
+        with renewed(beats, clock, lease_s, database.patiently(beats.stop_request)):
             yield shared, clock
     finally:
         beating.dispose()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,16 +11,19 @@ from sweeper.samplers.physics import (
     AllReduce,
     AllReduceTime,
     FlagPrior,
+    Link,
     Observation,
     Roles,
     SearchParameter,
     SearchSpace,
     Value,
+    flag_priors,
 )
 from sweeper.samplers.physics.acquisition import expected_improvement, value_of_lessons
 from sweeper.samplers.physics.batch import Batch
 from sweeper.samplers.physics.encoding import Encoding
 from sweeper.samplers.physics.evidence import MAX_MEASURED, gather
+from sweeper.samplers.physics.expectations import Expectations
 from sweeper.samplers.physics.forecast import Forecast
 from sweeper.samplers.physics.gp import Sizes, condition, learn_sizes
 from sweeper.samplers.physics.kernel import Kernel, Structure
@@ -183,6 +188,26 @@ def test_flags_known_to_be_slow_are_expected_to_be() -> None:
 def told(physics: float, plain: float, seen: float = 0.0) -> tuple[Forecast, float]:
     by_model = {PHYSICS: (physics, 0.05), PLAIN: (plain, 0.05)}
     return Forecast(None, None, None, p_start=1.0, reason="", by_model=by_model), seen
+
+
+@pytest.mark.parametrize(("value", "slower"), [("b", True), ("c", False)])
+def test_leaving_the_servers_own_value_is_expected_to_cost_unless_a_value_is_named(
+    value: str, slower: bool
+) -> None:
+    flags = {"attention_backend": FlagPrior(0.04, {"c": -0.02}, leaving=0.03)}
+    encoding = Encoding(SPACE, replace(ROLES, flags=flags, default={"attention_backend": "a"}))
+    configs = [{"algorithm": "none", "attention_backend": each, "protocol": "default"} for each in ("a", value)]
+    batch, _ = encoding.encode(configs, np.zeros(2, dtype=bool))
+    own, other = Expectations(encoding).slower(batch)
+    assert own == 0
+    assert other == pytest.approx(0.03 if slower else -0.02)
+
+
+def test_with_one_gpu_nobody_is_talked_to() -> None:
+    names = ("env.NCCL_PROTO", "NCCL_P2P_LEVEL", "disable_custom_all_reduce", "attention_backend")
+    priors = flag_priors(Link.NONE, names)
+    assert {name for name in names if priors[name].size == 0} == set(names[:3])
+    assert flag_priors(Link.PCIE, names)["NCCL_P2P_LEVEL"].slower["PIX"] > 0
 
 
 def test_physics_is_believed_until_it_has_predicted_worse() -> None:

@@ -20,7 +20,7 @@ from sweeper.samplers.physics import (
     Spelling,
     stored_forecast,
 )
-from sweeper.samplers.physics.sampler import PLAN_ATTR
+from sweeper.samplers.physics.proposing import PLAN_ATTR
 from tests.samplers.servers import ROLES, SPACE, Server, all_configs, new_study, objective, suggest_all
 
 MINIMIZE, MAXIMIZE = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
@@ -42,9 +42,64 @@ def test_it_comes_within_two_percent_of_the_best_in_few_trials() -> None:
     assert study.best_value > 0.98 * best
 
 
-def test_a_space_that_is_not_declared_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"space: None is no SearchSpace; .* be declared with their values"):
-        PhysicsSampler(None, ROLES, 0)  # type: ignore[arg-type]
+def defined_by_run(trial: optuna.Trial) -> float:
+    """A space that nobody has declared: which parameters there are depends on the values of others."""
+    speed = 50 * (1 + trial.suggest_float("share", 0.1, 0.9))
+    if trial.suggest_categorical("draft", ("none", "eagle3")) == "none":
+        return speed
+    return speed * (1 + trial.suggest_int("num_steps", 1, 8) / 10) / (1 + trial.suggest_int("topk", 1, 8) / 4)
+
+
+def test_an_undeclared_space_goes_to_tpe_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    study = new_study(PhysicsSampler(None, ROLES, seed=2))
+    study.optimize(defined_by_run, n_trials=30)
+    warned = [record.getMessage() for record in caplog.records if "Optuna's TPE" in record.getMessage()]
+    assert warned == ["no space was declared, so nothing is planned: all parameters go to Optuna's TPE"]
+    assert len({tuple(config.items()) for config in configs(study)}) == 30
+    assert {len(config) for config in configs(study)} == {2, 4}
+    latest = sum(trial.value or 0 for trial in study.trials[-10:]) / 10
+    assert latest > 80  # at random: 65
+
+
+def test_an_undeclared_space_takes_studies_that_physics_does_not() -> None:
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=PhysicsSampler(seed=2))
+    study.optimize(lambda trial: (trial.suggest_float("a", 0, 1), trial.suggest_int("b", 0, 9)), n_trials=12)
+    assert len(study.trials) == 12
+
+
+def test_an_undeclared_space_is_resumed_as_an_uninterrupted_one() -> None:
+    whole, resumed = new_study(PhysicsSampler(seed=3)), new_study(PhysicsSampler(seed=3))
+    whole.optimize(defined_by_run, n_trials=14)
+    for _ in range(14):
+        resumed.sampler = PhysicsSampler(seed=3)
+        resumed.optimize(defined_by_run, n_trials=1)
+    assert configs(resumed) == configs(whole)
+
+
+def test_what_the_space_does_not_declare_is_drawn_apart_from_all_else(caplog: pytest.LogCaptureFixture) -> None:
+    """Two of them are not the same draw, and what is declared is planned all the same."""
+
+    def measure(trial: optuna.Trial) -> float:
+        others = [trial.suggest_float(name, 0, 1) for name in ("one", "two")]
+        return objective(Server())(trial) * (1 + 0.01 * sum(others))
+
+    study = new_study(sampler())
+    study.optimize(measure, n_trials=5)
+    warned = [record.getMessage() for record in caplog.records if "Optuna's TPE" in record.getMessage()]
+    assert warned == ["one goes to Optuna's TPE: the space does not declare it with these values"]
+    assert all(abs(t.params["one"] - t.params["two"]) > 1e-6 for t in study.trials)
+    assert all(stored_forecast(t) is not None for t in study.trials)
+
+
+@pytest.mark.parametrize(("space", "roles"), [(SPACE, None), ({"num_steps": (1, 2)}, ROLES)])
+def test_a_space_needs_its_roles_and_is_one(space: SearchSpace, roles: Roles) -> None:
+    with pytest.raises(TypeError, match=r"a SearchSpace and its Roles are needed, or no space"):
+        PhysicsSampler(space, roles, 0)
+
+
+def test_nothing_is_foretold_without_a_space() -> None:
+    with pytest.raises(TypeError, match="nothing can be predicted without a space"):
+        PhysicsSampler(seed=0).knowledge(new_study(PhysicsSampler()))
 
 
 def test_only_legal_and_distinct_configurations_are_proposed() -> None:

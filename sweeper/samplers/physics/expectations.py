@@ -7,7 +7,8 @@ import numpy as np
 from sweeper.samplers.physics.all_reduce import AllReduceShift
 from sweeper.samplers.physics.batch import Batch, FloatArray
 from sweeper.samplers.physics.encoding import Encoding
-from sweeper.samplers.physics.space import position
+from sweeper.samplers.physics.roles import FlagPrior
+from sweeper.samplers.physics.space import SearchParameter, position
 from sweeper.samplers.physics.step_time import relative_cost
 
 LEFT_TO_LEARN = 0.5
@@ -24,9 +25,9 @@ class Expectations:
         priors = [encoding.roles.flag_prior(flag) for flag in encoding.flags]
         self._all_reduce = all_reduce
         self._slower = [
-            (column, position(value, flag.values), change)
+            (column, code, change)
             for column, (flag, prior) in enumerate(zip(encoding.flags, priors, strict=True))
-            for value, change in prior.slower.items()
+            for code, change in _changes(flag, prior, int(encoding.default_flags[column]))
         ]
         self.sizes = np.array([prior.size for prior in priors])
         if all_reduce is not None:
@@ -51,3 +52,10 @@ class Expectations:
         if self._all_reduce is not None:
             total += self._all_reduce.log_change(batch, relative_cost(costs, batch), base_ms)
         return total
+
+
+def _changes(flag: SearchParameter, prior: FlagPrior, default: int) -> list[tuple[int, float]]:
+    """The index of each value that is expected to add something, and what."""
+    leaving = {code: prior.leaving for code in range(len(flag.values)) if code != default}
+    named = {position(value, flag.values): change for value, change in prior.slower.items()}
+    return [(code, change) for code, change in (leaving | named).items() if change]

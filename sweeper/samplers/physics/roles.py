@@ -19,13 +19,15 @@ class FlagPrior:
 
     size: standard deviation of what its values do to the step time, as a logarithm (0.04: about 4 %). 0: known to
         do nothing here; the flag is left at its default.
-    slower: values expected to lengthen the step time, each with the expected logarithm.
+    slower: values expected to lengthen the step time, each with the expected logarithm; below 0 to shorten it.
+    leaving: what every other value than the server's own is expected to add: its authors chose theirs knowing it.
     differs: the same of what they do otherwise to a server that drafts than to one that does not: an attention
         backend may be quick at decoding and slow at verifying. None: as much as `size`.
     """
 
     size: float
     slower: Mapping[Value, float] = field(default_factory=dict)
+    leaving: float = 0.0
     differs: float | None = None
 
 

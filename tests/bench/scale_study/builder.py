@@ -24,7 +24,7 @@ from sweeper.kept_search import candidates_of
 from sweeper.later_launches import lean_backend
 from sweeper.records import LaunchRecord, Purpose
 from sweeper.samplers.physics.forecast import FORECAST_ATTR, Estimate, Forecast, to_json
-from sweeper.samplers.physics.sampler import PLAN_ATTR
+from sweeper.samplers.physics.proposing import PLAN_ATTR
 from sweeper.spec import ServerConfig
 from sweeper.study import Study
 from sweeper.study_setup import open_study

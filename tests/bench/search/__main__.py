@@ -1,4 +1,4 @@
-"""How many restarts a sampler needs: `run` on simulated servers, `table` of finished runs, `replay`, `time`.
+"""How many restarts a sampler needs: `run` on simulated servers, `table` of runs, `replay`, `real`, `time`.
 
 `run` goes on where it was interrupted. Samplers are set on the seeds 100 to 159 and compared on 0 to 39; to judge
 one, take others:
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import optuna
 
-from tests.bench.search import results, tables
+from tests.bench.search import real, results, tables
 from tests.bench.search.choosers import CHOOSERS
 from tests.bench.search.harness import DEVELOPMENT, missing, run_all
 from tests.bench.search.methods import METHODS, installed
@@ -48,6 +48,9 @@ def main() -> None:
     replaying = commands.add_parser("replay", help="choose among the configurations of published tables")
     replaying.add_argument("--repeats", type=int, default=3, help="of each cell")
     replaying.set_defaults(do=_replay)
+    on_real = commands.add_parser("real", help="real servers whose whole space was measured")
+    on_real.add_argument("--repeats", type=int, default=30)
+    on_real.set_defaults(do=_real)
     timing = commands.add_parser("time", help="how long a proposal takes on this machine")
     timing.add_argument("--methods", nargs="+", choices=METHODS, default=["tpe_constraints", "ours"])
     timing.set_defaults(do=_time)
@@ -91,6 +94,13 @@ def _replay(arguments: argparse.Namespace) -> None:
     for name, make in CHOOSERS.items():
         found += [replay(cell, name, make, seed) for cell in cells() for seed in range(arguments.repeats)]
     print(summary(found))
+
+
+def _real(arguments: argparse.Namespace) -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    server = real.llamacpp()
+    nights = [real.replay(server, name, seed) for name in real.METHODS for seed in range(arguments.repeats)]
+    print(f"{server.name}, {len(server.measured)} configurations\n\n{real.summary(nights)}")
 
 
 def _time(arguments: argparse.Namespace) -> None:
