@@ -135,6 +135,13 @@ class Vllm:
         value = flags.get(self.slots_flag)
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
+    def context_tokens(self, flags: Mapping[str, FlagValue], facts: HostFacts) -> int | None:
+        """`max_model_len`, else the model's own, which vLLM takes over as far as it fits into memory."""
+        given, target = flags.get("max_model_len"), model_at(facts.model_path, facts)
+        if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+            return given
+        return target.context_length if target and given is None else None
+
     def lossy(self, config: ServerConfig, baseline: ServerConfig) -> list[str]:
         """Synthetic acceptance, other precisions, weights and samplers; not what only rounds in another order."""
         return lossy_lines(config, baseline)

@@ -25,6 +25,7 @@ class Model:
     hidden_size: int | None = None
     num_layers: int | None = None
     num_heads: int | None = None
+    context_length: int | None = None
 
     @property
     def is_eagle3(self) -> bool:
@@ -69,7 +70,14 @@ def read_model(text: str) -> Model:
         hidden_size=_number(inner, "hidden_size"),
         num_layers=_number(inner, "num_hidden_layers"),
         num_heads=_number(inner, "num_attention_heads"),
+        context_length=None if _is_stretched(inner) else _number(inner, "max_position_embeddings"),
     )
+
+
+def _is_stretched(config: Mapping[str, Any]) -> bool:
+    """Whether positions are scaled, so that the context is longer than they are many."""
+    scaling = config.get("rope_scaling") or config.get("rope_parameters")
+    return isinstance(scaling, dict) and "factor" in scaling
 
 
 def _number(config: Mapping[str, Any], key: str) -> int | None:

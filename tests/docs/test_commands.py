@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from sweeper import config
-from sweeper.__main__ import _parser, main
+from sweeper.__main__ import main
+from sweeper.command_line import parse
 from sweeper.commands.fleet import hosts_of
 from sweeper.errors import ConfigError, ExitCode
 from tests.docs.conftest import place_study
@@ -39,10 +40,7 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding=
 
 def parsed(words: list[str]) -> argparse.Namespace:
     """The arguments, as the command line reads them; SystemExit where it refuses them."""
-    arguments, rest = _parser().parse_known_args(words)
-    assert [word for word in rest if word.startswith("-")] == []
-    arguments.overrides = [*arguments.overrides, *rest]
-    return arguments
+    return parse(words)
 
 
 def composed(arguments: argparse.Namespace) -> None:

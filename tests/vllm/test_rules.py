@@ -245,3 +245,21 @@ def test_the_exported_file_has_speculation_as_a_mapping() -> None:
     assert told["max-num-seqs"] == "4"
     assert serving.image == "vllm/vllm-openai:v0.32.0"
     assert "VLLM_SERVER_DEV_MODE" not in serving.env
+
+
+@pytest.mark.parametrize(
+    ("flags", "model", "tokens"),
+    [
+        ({}, {"max_position_embeddings": 4096}, 4096),
+        ({}, {"max_position_embeddings": 4096, "rope_scaling": None}, 4096),
+        ({}, {"max_position_embeddings": 4096, "rope_parameters": {"rope_type": "default"}}, 4096),
+        ({}, {"max_position_embeddings": 4096, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, None),
+        ({"max_model_len": 512}, {"max_position_embeddings": 4096}, 512),
+        ({"max_model_len": "auto"}, {"max_position_embeddings": 4096}, None),
+        ({}, {"text_config": {"max_position_embeddings": 8192}}, 8192),
+        ({}, {}, None),
+    ],
+)
+def test_how_long_a_request_may_be(flags: dict[str, FlagValue], model: Any, tokens: int | None) -> None:
+    known = HostFacts(model_path="/models/m", files={"/models/m/config.json": json.dumps(model)})
+    assert ENGINE.context_tokens(flags, known) == tokens
