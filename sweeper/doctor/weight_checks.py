@@ -72,7 +72,7 @@ def _weights(path: str, told: Told) -> Iterator[Said]:
     elif unfinished:
         yield warning(f"{path}: a download is unfinished: {_some(unfinished)}", fix)
     else:
-        yield ok(f"{path}: {len(weights)} files, {size / _GIB:.1f} GiB")
+        yield ok(f"{path}: {len(weights)} file{'s' if len(weights) > 1 else ''}, {size / _GIB:.1f} GiB")
 
 
 def gpus_hold_it(ctx: Context) -> Iterator[Said]:

@@ -131,7 +131,11 @@ def test_errors_of_the_hardware_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("temperature", "mask", "words"),
-    [("37", "0x0000000000000001", "ok: 37 to 37"), ("91", "0x0", "91 °C"), ("40", "0x40", "hw_thermal_slowdown")],
+    [
+        ("37", "0x0000000000000001", "ok: 37 to 37"),
+        ("91", "0x0", "warning: GPU 0 has 91 °C"),
+        ("40", "0x40", "hw_thermal_slowdown"),
+    ],
 )
 def test_heat_and_what_slows_a_gpu_down_are_told(temperature: str, mask: str, words: str) -> None:
     row = f"0, GPU-0, 4, 0, 345, 1980, 3201, {temperature}, 85.12, 700.00, {mask}"
