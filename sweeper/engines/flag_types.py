@@ -1,17 +1,16 @@
-"""What is known of single flags of each engine, as data: for editors, and for the reference.
+"""What is known of single flags of an engine, as data: for editors, and for the reference.
 
-Drawn from the engines' own tables. An engine without a row here has flags all the same; nothing is said of them.
+An engine NAME keeps that in `NAME_flag_types.py`, as `FLAG_TYPES`. One without has flags all the same; nothing is
+said of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Literal
-
-from sweeper.engines import llamacpp_flags, sglang_table
-from sweeper.engines.llamacpp import LlamaCpp
-from sweeper.engines.sglang import SGLang
 
 Kind = Literal["whole", "real", "bare", "text", "words", "numbers", "refused"]
 
@@ -33,39 +32,13 @@ class FlagType:
 
 def flag_types(engine: str) -> Mapping[str, FlagType]:
     """What is known of the flags of `engine`, by name; empty when nothing is."""
-    table = _TABLES.get(engine)
-    return dict(sorted(table().items())) if table else {}
+    room = f"sweeper.engines.{engine}_flag_types"
+    if find_spec(room) is None:
+        return {}
+    known: Mapping[str, FlagType] = import_module(room).FLAG_TYPES
+    return dict(sorted(known.items()))
 
 
-def _llamacpp() -> dict[str, FlagType]:
-    types = {
-        name: FlagType(
-            "whole" if rule.kind is int else "real", rule.low, rule.high, note=f"default {rule.default}"
-        )
-        for name, rule in llamacpp_flags.NUMBERS.items()
-    }
-    types["spec_type"] = FlagType("words", choices=("none", *llamacpp_flags.TYPES))
-    types |= {name: FlagType("refused", note="is set by each launch") for name in llamacpp_flags.PLACED}
-    return types | _renamed(llamacpp_flags.RENAMED)
-
-
-def _sglang() -> dict[str, FlagType]:
-    types = {name: FlagType("whole", *limits) for name, limits in sglang_table.WHOLE.items()}
-    types |= {name: FlagType("real", *limits) for name, limits in sglang_table.REAL.items()}
-    types |= {name: FlagType("bare") for name in (*sglang_table.BARE, "disable_cuda_graph")}
-    types |= {name: FlagType("text") for name in sglang_table.TEXT}
-    types |= {name: FlagType("numbers") for name in sglang_table.LISTS}
-    types |= {name: FlagType("text", choices=tuple(sorted(of))) for name, of in sglang_table.CHOICES.items()}
-    types["speculative_algorithm"] = FlagType("text", choices=("none", *sglang_table.ALGORITHMS))
-    types |= {
-        name: FlagType("refused", note=f"is set by each launch{f'; see {where}' if where else ''}")
-        for name, where in sglang_table.PLACED.items()
-    }
-    return types | _renamed(sglang_table.RENAMED)
-
-
-def _renamed(names: Mapping[str, str]) -> dict[str, FlagType]:
+def renamed(names: Mapping[str, str]) -> dict[str, FlagType]:
+    """Flags that are refused since they are written otherwise: to what, by name."""
     return {name: FlagType("refused", note=f"write {other}") for name, other in names.items()}
-
-
-_TABLES: Mapping[str, Callable[[], Mapping[str, FlagType]]] = {LlamaCpp.name: _llamacpp, SGLang.name: _sglang}

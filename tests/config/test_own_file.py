@@ -62,7 +62,7 @@ def test_a_folder_above_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         ("config_dir: nowhere\n", "specsweep.yaml: config_dir: 'nowhere' is not a directory"),
         ("- preset=mine\n", "should be a mapping"),
-        ("just words\n", "'just words' is not the name of a setting"),
+        ("just words\n", "should be a mapping"),
         ("a: [\n", "specsweep.yaml:2: not valid YAML"),
         ("budget.until: 22:30\n", "without quotes is read as 1350"),
         ("preset: mine\npreset: other\n", "duplicate key"),
