@@ -50,7 +50,7 @@ def _command(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _require_folder() -> None:
-    """Raises ConfigError in a working directory that was deleted: every relative place would fail in its own way."""
+    """Raises ConfigError where the working directory was deleted: relative places would fail in ways of their own."""
     try:
         Path.cwd()
     except OSError as error:
