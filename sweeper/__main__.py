@@ -50,7 +50,7 @@ def _command(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _require_folder() -> None:
-    """Raises ConfigError where the working directory was deleted: relative places would fail in ways of their own."""
+    """Raises ConfigError where the working directory was deleted: each relative place would fail."""
     try:
         Path.cwd()
     except OSError as error:
