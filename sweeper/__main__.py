@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sweeper.command_line import complain, parse
-from sweeper.errors import ExitCode, SpecsweepError, SweepInterrupted
+from sweeper.errors import ConfigError, ExitCode, SpecsweepError, SweepInterrupted
 from sweeper.known_secrets import KNOWN
 from sweeper.streams import settle_stdout, settle_streams
 
@@ -42,10 +42,19 @@ def _command(arguments: argparse.Namespace) -> ExitCode:
     from importlib import import_module
     from keyword import iskeyword
 
+    _require_folder()
     name = str(arguments.command)
     word = f"{name}_" if iskeyword(name) else name  # `import` can be no name in Python
     function: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(f"sweeper.commands.{word}"), word)
     return function(arguments)
+
+
+def _require_folder() -> None:
+    """Raises ConfigError where the working directory was deleted: each relative place would fail."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise ConfigError([f"the working directory is gone ({error.strerror}); cd to one that exists"]) from error
 
 
 def _unexpected(error: Exception) -> ExitCode:

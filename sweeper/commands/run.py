@@ -24,7 +24,7 @@ from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_s
 from sweeper.commands.plan import plan
 from sweeper.commands.report import write_beside
 from sweeper.engines.registry import engine_for
-from sweeper.errors import ExitCode, SpecsweepError, SweepAborted
+from sweeper.errors import ConfigError, ExitCode, SpecsweepError, SweepAborted
 from sweeper.facts import read_host_facts
 from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
@@ -137,9 +137,12 @@ def put_back(leaving: Leaving) -> Iterator[None]:
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
     """Make the sweep's folder, and own a study that lies in a file: two processes would measure its trials twice.
 
-    Raises HostBusy.
+    Raises HostBusy, ConfigError.
     """
-    Path(spec.study.dir).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(spec.study.dir).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError([f"study.dir: {spec.study.dir!r} cannot be made: {error.strerror}"]) from error
     if is_shared(spec.study.storage):
         return nullcontext()
     return LocalShell(f"study {spec.study.name}").hold(f"{spec.study.dir}/{spec.study.name}.lock")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from sweeper.config.mistakes import one_line, shown, valid_names
+from sweeper.config.mistakes import one_line, shown, unicode_mistake, valid_names
 
 GROUPS = ("engine", "host", "model", "space", "workload", "study", "study/sampler", "tracking", "preset")
 """The groups of `conf/`: `GROUP=OPTION` chooses a file."""
@@ -80,6 +80,8 @@ def _sweep_refusal(asked: Asked) -> str:
 def unreadable(text: str) -> str:
     """Why Hydra cannot read an override, and the form that it can read."""
     key, equals, value = text.partition("=")
+    if wrong := unicode_mistake(text):
+        return f"{shown(text)}: {wrong}; the shell's encoding is UTF-8 here"
     if text in ("-m", "--multirun"):
         return f"{text}: specsweep sweeps by itself; leave it away, and give values like 'space.NAME=choice(2,4)'"
     if text.startswith("-"):

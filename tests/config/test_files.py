@@ -25,7 +25,7 @@ BROKEN_FILES = [
     ("defaults", "defaults: chat\n", "defaults must be a list"),
     ("itself", "defaults: [mine]\n", "the files cannot be combined"),
     ("interpolation", "objective: ${x\n", "the files cannot be combined"),
-    ("list", "- objective\n", "should be a mapping"),
+    ("list", "- objective\n", "preset/mine.yaml:2: should be a mapping: NAME: VALUE"),
     ("unknown name", "budget: {trails: 3}\n", "budget.trails: unknown name; valid: trials"),
     ("group is a number", "workload: 3\n", "workload: 3 should be a mapping with name, prompts"),
     ("option by number", "limits: {1: 2}\n", "limits.1: unknown name"),
