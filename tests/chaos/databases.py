@@ -41,7 +41,7 @@ def _restarted(mode: str) -> Play:
 
 for _mode, _words in (("fast", "in order"), ("immediate", "as in a crash, with recovery")):
     fault(f"PostgreSQL restarts {_words}", "stores", f"pg_ctl stop -m {_mode}, start after 2 s, under two workers",
-          "statements are tried again; goes on", quick=_mode == "fast")(_restarted(_mode))  # fmt: skip
+          "statements are tried again; goes on")(_restarted(_mode))  # fmt: skip
 
 
 @fault("PostgreSQL fails over", "stores",
