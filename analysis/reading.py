@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from analysis.frames import baseline_config
-from sweeper.deciding.comparable import SOURCES, Aside, comparable
+from sweeper.deciding.comparable import SOURCES, Aside, comparable, is_imported
 from sweeper.deciding.hosts import on_scale_of
 from sweeper.deciding.lossless import Gate
 from sweeper.deciding.sharing import CLOSING_HOST, scale_host
@@ -83,6 +83,11 @@ class Reading:
         return tuple(launch for launch in self.launches if launch.ok)
 
     @cached_property
+    def imported(self) -> bool:
+        """Whether others measured it: nothing more can be launched."""
+        return any(map(is_imported, self.launches))
+
+    @cached_property
     def base(self) -> ServerConfig:
         """The baseline's canonical configuration."""
         return baseline_config(self.trials)
@@ -141,8 +146,7 @@ class Reading:
         """The launches of a trial that the verdict is drawn from."""
         if not self.verdict.confirmed:
             return trial.measured
-        rivals = [self.by_number[row.trial_number] for row in self.verdict.comparisons]
-        return tuple(fresh_launches(self.by_number[0], rivals)[trial.number])
+        return tuple(fresh_launches(self.trials)[trial.number])
 
 
 @dataclass(frozen=True)

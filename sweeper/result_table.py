@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sweeper.deciding.drift import Drift, drift_of
-from sweeper.deciding.fresh import compare, were_finalists
+from sweeper.deciding.fresh import before_confirming, compare, was_finalist
 from sweeper.deciding.noise import noise_of
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
@@ -125,8 +125,8 @@ def _origins(trials: Sequence[TrialRecord], objective: str, noisy: bool, shown: 
     if objective == SCORE and others and beside:
         lines.append(f"of the first workload alone: {', '.join(beside)}")
     baseline = next((trial for trial in trials if trial.is_baseline), None)
-    rivals = were_finalists([trial for trial in trials if not trial.is_baseline])
-    if baseline and compare(baseline, rivals, objective):
+    rivals = [trial for trial in trials if was_finalist(trial)]
+    if baseline and compare(baseline, rivals, objective, before_confirming([baseline, *rivals], objective)):
         lines.append("means over all launches; the verdict counts fresh ones")
     return lines
 

@@ -45,9 +45,10 @@ class WorkloadSpec(Frozen):
     they arrive by themselves, so many per second on average (a Poisson process drawn from `seed`), and
     `concurrency` is the most that may be under way. All of one pass arrive within `max_measure_s` seconds.
 
-    All prompts are sent `repeats` times, and as often again, up to `max_repeats` times in all (0: never), while
-    the passes differ so much that their mean is not known to `precision_pct` percent. After `max_measure_s`
-    seconds no pass begins, but for the rest of `repeats` further ones of which the first was begun in time.
+    All prompts are sent `repeats` times. They are sent as often again while the passes differ so much that their
+    mean is not known to `precision_pct` percent, if that is no more than `max_repeats` times in all: a smaller one
+    leaves it at `repeats`. After `max_measure_s` seconds no pass begins, but for the rest of `repeats` further
+    ones of which the first was begun in time.
     `fresh_prefixes`: each pass after the first puts a few words of its own in front of every prompt, the same ones
     in every launch, so that no cache of the server knows it. `stop_hopeless`: a search launch ends as soon as
     its paired comparison with the best so far leaves no hope.
@@ -106,18 +107,15 @@ class WorkloadSpec(Frozen):
             raise ValueError(f"{arrive}, more than max_measure_s ({limit_s:g})")
         return rate
 
-    @field_validator("max_repeats")
+    @field_validator("repeats", "max_repeats")
     @classmethod
-    def _possible(cls, most: int, info: ValidationInfo) -> int:
-        repeats = info.data.get("repeats", 0)
-        if 0 < most < repeats:
-            raise ValueError(f"must be 0 or at least repeats ({repeats})")
+    def _possible(cls, passes: int, info: ValidationInfo) -> int:
         count, copies = len(info.data.get("prompts", ())), _num_copies(info.data)
-        if (total := count * copies * max(most, repeats)) > MAX_REQUESTS:
+        if (total := count * copies * passes) > MAX_REQUESTS:
             filled = f" x {copies:,} (to fill {info.data['concurrency']:,} places twice)" if copies > 1 else ""
-            passes = f"{count:,} prompts{filled} x {max(most, repeats)} passes"
-            raise ValueError(f"{passes} are {total:,} requests in each launch, more than {MAX_REQUESTS:,}")
-        return most
+            asked = f"{count:,} prompts{filled} x {passes} passes"
+            raise ValueError(f"{asked} are {total:,} requests in each launch, more than {MAX_REQUESTS:,}")
+        return passes
 
 
 _FILLING = ("concurrency", "request_rate", "fresh_prefixes")

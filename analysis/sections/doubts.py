@@ -49,7 +49,12 @@ def doubts(reading: Reading) -> Section | None:
     touched = {(n.trial_number, n.launch_number) for found in groups.values() for n, _ in found}
     words = (
         f"{len(touched)} of {count(len(reading.measured), 'measured launch')} show a reason to look twice. "
-        "Where one touches the verdict, launch again: a larger `budget.confirm_launches` does so for the best."
+        "Where one touches the verdict, "
+        + (
+            "measure again."
+            if reading.imported
+            else "launch again: a larger `budget.confirm_launches` does so for the best."
+        )
     )
     order = sorted(groups.values(), key=lambda found: -len(found))
     items = [_item(found) for found in order[:MAX_GROUPS]]

@@ -20,7 +20,9 @@ def _steps(reading: Reading) -> Iterator[str]:
         if reading.launches:
             yield f"The baseline could not be measured: mend what {link('Failures', 'failures')} names first."
         return
-    if not verdict.confirmed:
+    if not verdict.confirmed and reading.imported:
+        yield "Import repeats of every configuration, or sweep them yourself, with `study.warm_start`."
+    elif not verdict.confirmed:
         yield "Let it go on with the same command: only fresh launches of the finalists show what is real."
     elif verdict.kind is not VerdictKind.NO_GAIN:
         yield (
@@ -47,10 +49,9 @@ def _without_gain(reading: Reading) -> Iterator[str]:
     if best is None:
         return
     if best.high is not None and best.high > 1:
-        yield (
-            f"Trial {best.trial_number} may still be up to {100 * (best.high - 1):.1f} % faster: a larger "
-            "`budget.confirm_launches` narrows that down."
-        )
+        more = "importing more repeats" if reading.imported else "a larger `budget.confirm_launches`"
+        most = f"{100 * (best.high - 1):.1f} %"
+        yield f"Trial {best.trial_number} may still be up to {most} faster: {more} narrows that down."
     elif needed := _needed(reading, best):
         yield needed
 

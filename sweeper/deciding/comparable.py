@@ -11,6 +11,12 @@ from sweeper.records import LaunchRecord, TrialRecord
 SOURCES = frozenset({"imported_file", "imported_row", "imported_sha256"})
 """Facts of an imported launch: where its numbers were read, which says nothing of how they were measured."""
 
+
+def is_imported(launch: LaunchRecord) -> bool:
+    """Whether somebody else measured it: nothing can be launched beside it."""
+    return not SOURCES.isdisjoint(launch.provenance)
+
+
 _HARMLESS = frozenset({"specsweep_version", "workload", "model_revision"}) | SOURCES
 """Facts that are shown when they differ, but forbid no comparison: the fingerprint lets a study go on with another
 one. A workload may get another name, and a model's files say more than the name of their revision."""

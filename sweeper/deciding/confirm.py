@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sweeper.deciding.fresh import MIN_ROUNDS, Before, Confirmed, attempts, compare
 from sweeper.ratios import NORMAL, Ratio
-from sweeper.records import TrialRecord
+from sweeper.records import Purpose, TrialRecord
 
 LOOK_ALPHA = 0.001
 """A gain ends the confirmation early only when chance would show it this rarely: looking several times is then
@@ -31,11 +31,12 @@ def confirmations(
 
     Baseline and finalists take turns, every other time in reverse, so that a
     drift of the host meets all alike. Who was dropped stays out when there are more `rounds` later: launches of
-    another day, without the baseline's beside them, are compared with nothing.
+    another day, without the baseline's beside them, are compared with nothing. Who was never confirmed begins:
+    from then on it is on record that earlier confirmations are over (`fresh_since`).
     """
     if not chosen:
         return []
-    made = {trial.number: len(attempts(trial, chosen)) for trial in (baseline, *chosen)}
+    made = {trial.number: len(attempts(trial, before.since)) for trial in (baseline, *chosen)}
     in_play = [trial.number for trial in chosen if made[trial.number] >= made[0] - 1]  # others were dropped
     for looked in range(MIN_ROUNDS, rounds):
         if min(made[number] for number in (0, *in_play)) < looked:
@@ -45,9 +46,13 @@ def confirmations(
         if not in_play:
             return []
     order = [0, *in_play]
-    return [
-        number for turn in range(rounds) for number in (order[::-1] if turn % 2 else order) if made[number] <= turn
-    ]
+    confirmed = {trial.number for trial in (baseline, *chosen) if _was_confirmed(trial)}
+    turns = [sorted(order, key=confirmed.__contains__), *(order[:: (-1) ** turn] for turn in range(1, rounds))]
+    return [number for turn, numbers in enumerate(turns) for number in numbers if made[number] <= turn]
+
+
+def _was_confirmed(trial: TrialRecord) -> bool:
+    return any(launch.purpose is Purpose.CONFIRM for launch in trial.launches)
 
 
 def _still_in_play(so_far: Confirmed, in_play: Sequence[int], share: float) -> list[int]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sweeper.deciding.drift import drift_of
+from sweeper.deciding.choosing import Choosing, choosing
+from sweeper.deciding.comparable import differing
 from sweeper.deciding.launches import hours_between, lost_to_host, usable
-from sweeper.deciding.noise import corrected
 from sweeper.ratios import Evidence, Ratio, Terms, evidence, ratios_to_control
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.stats import Group, uneven_spreads
@@ -22,6 +21,9 @@ LEADER_SHARE = 0.8
 """So much of the error that is allowed goes to the finalist that led when it was chosen by several launches: in
 nine of ten nights with a true winner it is that one."""
 
+FAR_SHARE = 0.05
+"""So much of it goes to the finalists that noise tells from the leader: enough for a gain that is plain to see."""
+
 CHOOSING_HOURS = 24.0
 """Of the launches by which the finalists were chosen those count that were made up to so long before the first
 fresh one, ..."""
@@ -31,19 +33,22 @@ MIN_CHOOSING = 3
 that stood out was not launched again; allowing for the choice among all, its one launch would speak against it."""
 
 
+_BEFORE_ALL = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
 @dataclass(frozen=True)
 class Before:
     """What was measured before the confirmation.
 
     `repeated`: by trial number the values of those that were launched again, for what starts differ by.
-    `num_tried`: among so many configurations the finalists were chosen.
+    `num_tried`: among so many configurations the finalists were chosen. `since`: only launches after this moment
+    confirm. `chosen_by`: what the finalists were chosen by.
     """
 
     repeated: Mapping[int, Group] = field(default_factory=dict)
     num_tried: int = 1
-
-
-NOTHING_KNOWN = Before()
+    since: datetime.datetime = _BEFORE_ALL
+    chosen_by: Choosing = field(default_factory=lambda: Choosing((), ""))
 
 
 @dataclass(frozen=True)
@@ -79,65 +84,59 @@ class Confirmed:
         return [best, *near]
 
 
-_BEFORE_ALL = datetime.datetime.min.replace(tzinfo=datetime.UTC)
-
-
-def fresh_since(chosen: Sequence[TrialRecord]) -> datetime.datetime:
-    """Only launches after this moment confirm: when the last launch was made by which the finalists were chosen.
-
-    A finalist that a later, larger budget brings is thus compared with launches of the same hour, not with a
-    baseline of last week. Where none of those launches can be compared any more, all confirming ones count.
-    """
-    choosing = [n for trial in chosen for n in trial.measured if n.purpose is not Purpose.CONFIRM]
-    return max((launch.started_at for launch in choosing), default=_BEFORE_ALL)
-
-
-def attempts(trial: TrialRecord, chosen: Sequence[TrialRecord]) -> list[LaunchRecord]:
-    """The trial's confirming launches since the finalists were `chosen`; one lost to the host is made again."""
-    since = fresh_since(chosen) if chosen else None
-    return [
-        launch
-        for launch in trial.launches
-        if launch.purpose is Purpose.CONFIRM
-        and (since is None or launch.started_at > since)
-        and not lost_to_host(launch)
-    ]
-
-
-def fresh_launches(baseline: TrialRecord, rivals: Sequence[TrialRecord]) -> dict[int, list[LaunchRecord]]:
-    """The measured launches that confirm, by trial number: the baseline and every rival that was a finalist."""
-    chosen = were_finalists(rivals)
-    return {
-        trial.number: [launch for launch in attempts(trial, chosen) if launch.ok] for trial in (baseline, *chosen)
-    }
-
-
-def were_finalists(rivals: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """Those of which a confirming launch was measured."""
-    return [trial for trial in rivals if any(launch.purpose is Purpose.CONFIRM for launch in trial.measured)]
-
-
-def before_confirming(trials: Sequence[TrialRecord], objective: str) -> Before:
+def before_confirming(trials: Sequence[TrialRecord], objective: str, finalists: Collection[int] = ()) -> Before:
     """What the launches before the confirmation say of all `trials`, the first of which is the baseline.
 
     The spread of values by which some were chosen is as good as any. What the baseline drifts by is taken out.
+    `finalists`: numbers of those that are to be confirmed, besides those of which a launch was made for it.
     """
-    drift = drift_of(trials[0].launches, objective)
-    groups = {
-        trial.number: tuple(
-            corrected(launch, objective, drift) for launch in _choosing(trial) if usable(launch, objective)
-        )
-        for trial in trials[1:]
-    }
-    repeated = {number: group for number, group in groups.items() if len(group) > 1}
-    return Before(repeated, max(1, sum(bool(_choosing(trial)) for trial in trials[1:])))
+    chosen_by = Choosing(trials, objective)
+    repeated = {trial.number: chosen_by.values(trial.number) for trial in trials[1:]}
+    return Before(
+        repeated={number: values for number, values in repeated.items() if len(values) > 1},
+        num_tried=max(1, sum(bool(choosing(trial)) for trial in trials[1:])),
+        since=fresh_since(trials, finalists),
+        chosen_by=chosen_by,
+    )
+
+
+def fresh_since(trials: Sequence[TrialRecord], finalists: Collection[int] = ()) -> datetime.datetime:
+    """Only launches after this moment confirm: when the last launch was made by which a finalist was chosen.
+
+    A finalist that a later, larger budget brings is thus compared with launches of the same hour, not with a
+    baseline of last week; also where none of its own confirming launches could be measured. Where no choosing
+    launch can be compared any more, all confirming ones count.
+    """
+    chosen = [trial for trial in trials if trial.number in finalists or was_finalist(trial)]
+    launches = [launch for trial in chosen for launch in choosing(trial)]
+    return max((launch.started_at for launch in launches), default=_BEFORE_ALL)
+
+
+def was_finalist(trial: TrialRecord) -> bool:
+    """Whether a launch of it was made to confirm it, whatever became of that."""
+    return not trial.is_baseline and any(launch.purpose is Purpose.CONFIRM for launch in trial.launches)
+
+
+def attempts(trial: TrialRecord, since: datetime.datetime) -> list[LaunchRecord]:
+    """The trial's confirming launches after that moment; one lost to the host is made again."""
+    return [
+        launch
+        for launch in trial.launches
+        if launch.purpose is Purpose.CONFIRM and launch.started_at > since and not lost_to_host(launch)
+    ]
+
+
+def fresh_launches(trials: Sequence[TrialRecord]) -> dict[int, list[LaunchRecord]]:
+    """The measured launches that confirm, by trial number; the baseline is the first of the `trials`."""
+    since = fresh_since(trials)
+    return {trial.number: [launch for launch in attempts(trial, since) if launch.ok] for trial in trials}
 
 
 def compare(
     baseline: TrialRecord,
     chosen: Sequence[TrialRecord],
     objective: str,
-    before: Before = NOTHING_KNOWN,
+    before: Before,
     first: int | None = None,
 ) -> Confirmed | None:
     """What the fresh launches say (of each the `first` ones only, if given); None without two of the baseline.
@@ -145,13 +144,12 @@ def compare(
     Finalists with fewer than two fresh values are left out.
     """
     known = {
-        trial.number: [launch for launch in attempts(trial, chosen)[:first] if usable(launch, objective)]
+        trial.number: [launch for launch in attempts(trial, before.since)[:first] if usable(launch, objective)]
         for trial in (baseline, *chosen)
     }
     fresh = known.pop(0)
     by_number = {trial.number: trial for trial in chosen}
-    leaders = _leaders_first(chosen, objective)
-    rivals = {number: known[number] for number in leaders if len(known[number]) >= MIN_ROUNDS}
+    rivals = {number: launches for number, launches in known.items() if len(launches) >= MIN_ROUNDS}
     if len(fresh) < MIN_ROUNDS or not rivals:
         return None
     control = _values(fresh, objective)
@@ -161,7 +159,7 @@ def compare(
     chose = {number: _countable(by_number[number], fresh[0], objective) for number in values}
     seen = {number: _choice(number, chose[number], base, objective, before) for number in values}
     terms = Terms(
-        shares=_shares([leaders[number] for number in values]),
+        shares=_shares(list(values), before.chosen_by),
         others=tuple(before.repeated.values()),
         choosing=tuple(seen.values()),
     )
@@ -172,41 +170,36 @@ def compare(
     )
 
 
-def _leaders_first(chosen: Sequence[TrialRecord], objective: str) -> dict[int, int]:
-    """Trial number to the number of launches by which it was chosen, the best by their mean first."""
-    by = {
-        trial.number: [
-            math.log(launch.metrics[objective])
-            for launch in trial.measured
-            if launch.purpose is not Purpose.CONFIRM and usable(launch, objective)
-        ]
-        for trial in chosen
-    }
-    order = sorted(by, key=lambda number: -statistics.fmean(by[number]) if by[number] else math.inf)
-    return {number: len(by[number]) for number in order}
+def _shares(numbers: Sequence[int], chosen_by: Choosing) -> Group:
+    """How the error is divided among the finalists: by what they were chosen by, so before any fresh launch.
 
-
-def _shares(chosen_by: Sequence[int]) -> Group:
-    """How the error is divided among finalists, leader first: equally, if one was chosen by a single launch."""
-    others = len(chosen_by) - 1
-    if not others or min(chosen_by) < 2:
-        return tuple(1 / len(chosen_by) for _ in chosen_by)
-    return (LEADER_SHARE, *((1 - LEADER_SHARE) / others for _ in range(others)))
-
-
-def _choosing(trial: TrialRecord) -> list[LaunchRecord]:
-    """The measured launches by which finalists are chosen."""
-    return [launch for launch in trial.measured if launch.purpose is not Purpose.CONFIRM]
+    Equally among those that were chosen by a single launch, or by none that can be compared.
+    """
+    counts = {number: len(chosen_by.values(number)) for number in numbers}
+    if not all(counts.values()):
+        return tuple(1 / len(numbers) for _ in numbers)
+    ranked = chosen_by.ranked(numbers)
+    near = chosen_by.near_best(ranked)
+    num_far = len(ranked) - len(near)
+    left = 1 - FAR_SHARE if num_far else 1.0
+    shares = {number: FAR_SHARE / num_far for number in ranked if number not in near}
+    if len(near) > 1 and min(counts[number] for number in near) > 1:
+        leader, *others = near
+        shares |= {number: left * (1 - LEADER_SHARE) / len(others) for number in others}
+        shares[leader] = left * LEADER_SHARE
+    else:
+        shares |= {number: left / len(near) for number in near}
+    return tuple(shares[number] for number in numbers)
 
 
 def _countable(trial: TrialRecord, fresh: LaunchRecord, objective: str) -> list[LaunchRecord]:
     """Those of them that count: made not long before the `fresh` launch, and under the same conditions."""
     return [
         launch
-        for launch in _choosing(trial)
+        for launch in choosing(trial)
         if usable(launch, objective)
         and 0 < hours_between(launch.started_at, fresh.started_at) <= CHOOSING_HOURS
-        and launch.provenance == fresh.provenance
+        and not differing(fresh.provenance, launch.provenance)
     ]
 
 

@@ -83,7 +83,11 @@ def noise_of(trials: Sequence[TrialRecord], objective: str, drift: Drift | None 
 
 def expected_launch_noise(trials: Sequence[TrialRecord], objective: str, drift: Drift) -> Spread:
     """`Noise.expected_launch` alone: for who asks after each launch."""
-    groups = _usable(trials, objective)
+    return noise_expected_of(_usable(trials, objective), objective, drift)
+
+
+def noise_expected_of(groups: Mapping[int, Sequence[LaunchRecord]], objective: str, drift: Drift) -> Spread:
+    """The same of launches that have a value, by trial number."""
     error_pct = _passes([launch for group in groups.values() for launch in group])[1]
     return _expected(_between_launches(groups.values(), objective, drift), error_pct)
 

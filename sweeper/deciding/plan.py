@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sweeper.deciding.comparable import comparable, differing
 from sweeper.deciding.confirm import confirmations
 from sweeper.deciding.course import best_so_far, last_failures, luck_pct
-from sweeper.deciding.fresh import attempts, before_confirming
+from sweeper.deciding.fresh import attempts, before_confirming, fresh_since
 from sweeper.deciding.launches import lost_to_host, with_launches
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
@@ -155,15 +155,15 @@ def _confirming(trials: Sequence[TrialRecord], chosen: Shortlist, budget: Budget
     compared = comparable(trials)[0]
     seen = {trial.number: trial for trial in compared}
     everything = {trial.number: trial for trial in trials}
-    whole = [everything[number] for number in chosen.finalists]
-    if any(len(attempts(t, whole)) >= MAX_ROUNDS_AGAIN * budget.confirm_launches for t in (trials[0], *whole)):
+    since = fresh_since(trials, chosen.finalists)
+    made = [len(attempts(everything[number], since)) for number in (0, *chosen.finalists)]
+    if max(made) >= MAX_ROUNDS_AGAIN * budget.confirm_launches:
         return []
     baseline, *rivals = [
         seen.get(number, with_launches(everything[number], ())) for number in (0, *chosen.finalists)
     ]
-    return confirmations(
-        baseline, rivals, budget.confirm_launches, objective, before_confirming(compared, objective)
-    )
+    before = before_confirming(compared, objective, chosen.finalists)
+    return confirmations(baseline, rivals, budget.confirm_launches, objective, before)
 
 
 def _every_recheck(budget: BudgetSpec) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sweeper.deciding.drift import drift_of
-from sweeper.deciding.fresh import Confirmed, before_confirming, compare, were_finalists
+from sweeper.deciding.fresh import Confirmed, before_confirming, compare, was_finalist
 from sweeper.deciding.fresh import fresh_launches as fresh_launches  # what the verdict is drawn from
 from sweeper.deciding.hosts import on_scale_of, scale_text
 from sweeper.deciding.lossless import STRICT, Gate
@@ -41,7 +41,8 @@ def decide(
     measured = [t for t in trials if not t.is_baseline and t.state is TrialState.COMPLETE and t.mean(objective)]
     admits = gate.admits(trials)
     rivals = [trial for trial in measured if admits(trial)]
-    so_far = compare(baseline, were_finalists(rivals), objective, before_confirming(trials, objective))
+    finalists = [trial for trial in rivals if was_finalist(trial)]
+    so_far = compare(baseline, finalists, objective, before_confirming(trials, objective))
     verdict = (
         _from_fresh(so_far, trials, simplicity) if so_far else _from_single_launches(baseline, rivals, objective)
     )

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from sweeper.deciding.comparable import is_imported
 from sweeper.deciding.verdict_record import Comparison, Excluded, Verdict, VerdictKind
 from sweeper.metrics import METRICS
+from sweeper.night_spec import MAX_FINALISTS
 from sweeper.records import TrialRecord
 
 MAX_EXCLUDED = 3
 """So many excluded configurations are named."""
 
 
+MORE_LAUNCHES = " A larger budget.confirm_launches goes on."
+MORE_RESULTS = " Importing more repeats of both narrows that down."
+
+FRESH_LAUNCHES = "Only fresh launches confirm: budget.confirm_launches (5, say) of each of the best, at the end."
+REPEATS = (
+    f"Imported results confirm something only where every configuration, at most {MAX_FINALISTS} beside the "
+    "baseline, was measured twice or more: import repeats. Or sweep them yourself, with study.warm_start naming "
+    "this study."
+)
+
+
 def words(verdict: Verdict, objective: str, trials: Sequence[TrialRecord]) -> str:
     """The whole verdict as sentences, the most important first. The baseline has been measured."""
+    imported = any(is_imported(launch) for trial in trials for launch in trial.launches)
     rows = {row.trial_number: row for row in verdict.comparisons}
     if verdict.kind is VerdictKind.WINNER:
         sentences = [_winner(verdict, rows[verdict.advised or 0], objective)]
@@ -26,7 +40,7 @@ def words(verdict: Verdict, objective: str, trials: Sequence[TrialRecord]) -> st
         why = _nothing_else(verdict, trials)
         sentences = [f"No gain over the baseline: {why} The baseline does {f'{base} {unit}'.strip()}."]
     else:
-        sentences = [_no_gain(verdict, verdict.comparisons[0], objective)]
+        sentences = [_no_gain(verdict, verdict.comparisons[0], objective, imported=imported)]
     if verdict.confirmed and verdict.drift.significant:
         sentences.append(verdict.drift.text)
     sentences += [verdict.scale] if verdict.scale else []
@@ -55,7 +69,7 @@ def _tie(verdict: Verdict, rows: dict[int, Comparison], objective: str) -> str:
     return text + _launches(verdict, advised)
 
 
-def _no_gain(verdict: Verdict, row: Comparison, objective: str) -> str:
+def _no_gain(verdict: Verdict, row: Comparison, objective: str, *, imported: bool) -> str:
     measured = _measured(verdict, row, objective)
     if row.estimated:
         return (
@@ -66,8 +80,7 @@ def _no_gain(verdict: Verdict, row: Comparison, objective: str) -> str:
         return (
             f"No gain over the baseline has been shown. The best other configuration, trial {row.trial_number}, "
             f"{row.name}, did {_measured(verdict, row, objective, _in_launches(row.num_launches))} "
-            f"({row.speedup:.3f} x, {_spread(verdict)}): not confirmed. "
-            "Only fresh launches confirm: budget.confirm_launches (5, say) of each of the best, at the end."
+            f"({row.speedup:.3f} x, {_spread(verdict)}): not confirmed. {REPEATS if imported else FRESH_LAUNCHES}"
         )
     found = (
         f"The best other configuration, trial {row.trial_number}, {row.name}, did {measured} ({_interval(row)})"
@@ -75,7 +88,7 @@ def _no_gain(verdict: Verdict, row: Comparison, objective: str) -> str:
     if row.high is not None and row.high < 1:
         return f"No gain over the baseline. {found}: slower. {_launches(verdict, row)}"
     most = f", at most {100 * (row.high - 1):.1f} % faster" if row.high is not None else ""
-    more = " A larger budget.confirm_launches goes on." if row.speedup > 1 else ""
+    more = "" if row.speedup <= 1 else MORE_RESULTS if imported else MORE_LAUNCHES
     return f"No gain over the baseline. {found}: not significant{most}. {_launches(verdict, row)}{more}"
 
 

@@ -141,6 +141,8 @@ def passes(*factors: float, ratio: float = 1.0) -> SoFar:
 def test_the_passes_asked_for_are_made_however_clear_the_numbers_are() -> None:
     assert another_pass(passes(1.0), workload(repeats=2))
     assert not another_pass(passes(1.0, 1.0), workload(repeats=2))
+    assert another_pass(passes(1.0, 1.0, 1.0), workload(repeats=4, max_repeats=2))
+    assert not another_pass(passes(1.0, 1.2, 1.1, 0.9), workload(repeats=4, max_repeats=2))
 
 
 def test_passes_that_differ_are_followed_by_more_until_their_mean_is_known() -> None:

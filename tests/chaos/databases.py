@@ -86,7 +86,7 @@ def _statements(after: bool) -> Play:
 
 for _after, _when in ((False, "before it arrives"), (True, "once it is done, its answer on the way")):
     fault(f"the connection is lost in every statement, {_when}", "stores",
-          "a proxy that reads PostgreSQL's protocol resets the connection once for each text of a statement, once the study is open",
+          "a proxy that reads PostgreSQL's protocol resets the connection at each text of a statement, once",
           "each is done again, and bears it")(_statements(_after))  # fmt: skip
 
 

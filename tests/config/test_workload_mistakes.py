@@ -59,7 +59,6 @@ MISTAKES = [
     ((f"{FILE}=Synthetic",), f"{FILE}: 'Synthetic': random tokens", ""),
     ((f"{FILE}={RANDOM}",), f"{FILE}: 'smol-0' and ", "look like random tokens"),
     # settings
-    (("workload.max_repeats=1",), "workload.max_repeats: 1 is wrong", "0 or at least repeats (2)"),
     (("workload.request_rate=2",), "workload.request_rate: 2 is wrong", "concurrency above 1"),
     (
         ("workload.request_rate=1e-9", "workload.concurrency=8"),
@@ -85,7 +84,6 @@ MISTAKES = [
         "more_workloads.busy.prompts.0.txt: ",
         "valid: id",
     ),
-    (("more_workloads.busy.repeats=9",), "more_workloads.busy.max_repeats: 2 is wrong", "repeats (9)"),
     (("more_workloads={a/b: {seed: 1}}",), "more_workloads.a/b.name: 'a/b' should match", ""),
     (("more_workloads.busy.seed=1,2",), "more_workloads.busy.seed=1,2", "one value"),
     # the objective
@@ -151,9 +149,10 @@ def test_a_wrong_listed_prompt_is_not_told_again_for_the_other_workloads() -> No
 
 def test_requests_that_fill_the_places_are_counted_before_a_server_is_started() -> None:
     places = ("workload.concurrency=4096", "engine.flags.parallel=4096")
-    (line,) = mistakes(*places, "workload.repeats=100", "workload.max_repeats=0")
-    assert line.startswith("workload.max_repeats: 0 is wrong: 4 prompts x 2,048")
-    assert "819,200 requests in each launch" in line
+    for setting in ("repeats", "max_repeats"):
+        (line,) = mistakes(*places, f"workload.{setting}=100")
+        assert line.startswith(f"workload.{setting}: 100 is wrong: 4 prompts x 2,048")
+        assert "819,200 requests in each launch" in line
 
 
 def test_too_many_prompts_are_refused(tmp_path: Path) -> None:
@@ -176,7 +175,7 @@ def test_what_is_wrong_with_the_first_workload_is_not_told_again_for_the_others(
 
 def test_mistakes_that_depend_on_other_settings_are_told_together_with_all_others() -> None:
     lines = mistakes(
-        "workload.max_repeats=1",
+        "workload.max_repeats=9999",
         "workload.request_rate=2",
         "workload.num_prompts=9",
         "more_workloads.busy.precision_pct=0",

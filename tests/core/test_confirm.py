@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from sweeper.deciding.confirm import FUTILE, confirmations, is_futile
-from sweeper.deciding.fresh import Before, before_confirming, compare
+from sweeper.deciding.fresh import Before, Confirmed, before_confirming, compare
 from sweeper.errors import FailureKind
 from sweeper.ratios import NORMAL, Ratio
 from sweeper.records import Purpose, TrialRecord
@@ -109,18 +109,62 @@ def test_the_finalist_that_led_is_judged_less_strictly_than_the_other() -> None:
     made = [52.0, 53.0, 52.5]
     base = trial(0, [50], confirm=[50.0, 50.5, 51.0])
     leader, other = trial(1, [56, 56], confirm=made, m=1), trial(2, [55, 55], confirm=made, m=2)
-    found = compare(base, [leader, other], OBJECTIVE)
-    assert found is not None
+    found = confirmation(base, leader, other)
     assert found.ratios[1].value == found.ratios[2].value
-    assert (found.ratios[1].low or 0) > (found.ratios[2].low or 0)
-    single = compare(base, [trial(1, [56], confirm=made, m=1), trial(2, [55], confirm=made, m=2)], OBJECTIVE)
-    assert single is not None
-    assert single.ratios[1].low == pytest.approx(single.ratios[2].low)
+    assert low(found, 1) > low(found, 2)
+    single = confirmation(base, trial(1, [56], confirm=made, m=1), trial(2, [55], confirm=made, m=2))
+    assert low(single, 1) == pytest.approx(low(single, 2))
+
+
+def test_one_far_behind_takes_next_to_nothing_of_the_error_from_the_leader() -> None:
+    """By one launch each: what noise can tell apart needs no second one."""
+    made = [52.0, 53.0, 52.5]
+    base, leader = trial(0, [50], confirm=[50.0, 50.5, 51.0]), trial(1, [56], confirm=made, m=1)
+    alone = confirmation(base, leader, trial(2, [45], m=2))
+    near, far, farther = (
+        confirmation(base, leader, trial(2, [value], confirm=made, m=2)) for value in (55, 45, 30)
+    )
+    assert low(near, 1) < low(far, 1) < low(alone, 1) + 0.01
+    assert low(far, 1) == low(farther, 1)
+    assert low(far, 1) > low(far, 2)
+
+
+def test_a_gain_that_is_plain_to_see_wins_though_the_finalist_was_far_behind() -> None:
+    base, leader = trial(0, [50], confirm=[50, 50.2, 50.1]), trial(1, [90], confirm=[51, 50, 50.4], m=1)
+    found = confirmation(base, leader, trial(2, [65], confirm=[65, 65.3, 64.8], m=2))
+    assert not found.ratios[1].above_one
+    assert found.ratios[2].above_one
+
+
+def test_the_one_that_led_as_of_the_same_time_is_the_leader() -> None:
+    """The host became slower: 50 tok/s late is more than 51 early."""
+    made = [52.0, 53.0, 52.5]
+    base, early, late = trial(0), trial(1, m=1), trial(2, m=2)
+    for hour, value in enumerate((50.0, 47.5, 45.1, 42.9, 40.7)):
+        base = with_launch(base, value, float(hour), Purpose.CONTROL)
+    for when in (0.0, 0.5):
+        early = with_launch(early, 51.0, 0.2 + when, Purpose.SEARCH)
+        late = with_launch(late, 50.0, 3.0 + when, Purpose.SEARCH)
+    for turn, value in enumerate(made):
+        base = with_launch(base, (50.0, 50.5, 51.0)[turn], 6.0 + turn)
+        early, late = (with_launch(one, value, 6.2 + turn) for one in (early, late))
+    found = confirmation(base, early, late)
+    assert low(found, 2) > low(found, 1)
+
+
+def confirmation(base: TrialRecord, *rivals: TrialRecord) -> Confirmed:
+    found = compare(base, rivals, OBJECTIVE, before_confirming([base, *rivals], OBJECTIVE))
+    assert found is not None
+    return found
+
+
+def low(found: Confirmed, number: int) -> float:
+    return found.ratios[number].low or 0.0
 
 
 def test_a_single_fresh_launch_says_nothing() -> None:
     base, rival = trial(0, [50], confirm=[50]), trial(1, [60], confirm=[60], m=1)
-    assert compare(base, [rival], OBJECTIVE) is None
+    assert compare(base, [rival], OBJECTIVE, Before()) is None
 
 
 def test_who_was_dropped_stays_out_when_a_later_start_asks_for_more_launches() -> None:
@@ -195,14 +239,26 @@ def test_they_do_not_count_from_the_day_before() -> None:
 
 
 def test_they_do_not_count_from_another_version_of_the_server() -> None:
-    def aged(record: TrialRecord) -> TrialRecord:
-        old = {"provenance": {"engine": "old"}}
-        launches = (x if x.purpose is Purpose.CONFIRM else x.model_copy(update=old) for x in record.launches)
-        return record.model_copy(update={"launches": tuple(launches)})
-
     base, rival = chosen()
-    assert seen(aged(base), aged(rival))[1] == 0
-    assert seen(base, aged(rival))[1] == 0
+    fact, old = "engine_version", "old"
+    assert seen(with_fact(base, fact, before=old), with_fact(rival, fact, before=old))[1] == 0
+    assert seen(with_fact(base, fact), with_fact(rival, fact, before=old))[1] == 0
+    assert seen(with_fact(base, fact), with_fact(rival, fact))[1] == 3
+
+
+def test_they_count_from_another_version_of_specsweep_and_under_another_name_of_the_workload() -> None:
+    base, rival = chosen()
+    for fact in ("specsweep_version", "workload"):
+        assert seen(with_fact(base, fact, before="old"), with_fact(rival, fact, before="old"))[1] == 3
+
+
+def with_fact(record: TrialRecord, fact: str, before: str = "new") -> TrialRecord:
+    """With a fact of the provenance that is `new` in the confirmation."""
+    launches = (
+        made.model_copy(update={"provenance": {fact: "new" if made.purpose is Purpose.CONFIRM else before}})
+        for made in record.launches
+    )
+    return record.model_copy(update={"launches": tuple(launches)})
 
 
 def test_they_do_not_count_beside_fewer_than_three_of_the_baseline() -> None:

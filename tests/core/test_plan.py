@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import datetime
 
+import pytest
+
 from sweeper.deciding.confirm import confirmations
-from sweeper.deciding.fresh import Before
+from sweeper.deciding.fresh import before_confirming
 from sweeper.deciding.lossless import everyone
 from sweeper.deciding.plan import Step, control_is_due, next_step, progress, start_limit_s
 from sweeper.deciding.shortlist import shortlist
+from sweeper.deciding.verdict import VerdictKind, decide
 from sweeper.errors import FailureKind
 from sweeper.policy import POLICY, Fault
 from sweeper.records import Purpose, TrialRecord, TrialState
@@ -23,8 +26,10 @@ def measured() -> list[TrialRecord]:
 
 def pending(trials: list[TrialRecord], budget: BudgetSpec) -> list[int]:
     """The confirming launches still to make."""
-    rivals = [trial for number in finalists(trials, budget) for trial in trials if trial.number == number]
-    return confirmations(trials[0], rivals, budget.confirm_launches, OBJECTIVE, Before())
+    chosen = finalists(trials, budget)
+    rivals = [trial for number in chosen for trial in trials if trial.number == number]
+    before = before_confirming(trials, OBJECTIVE, chosen)
+    return confirmations(trials[0], rivals, budget.confirm_launches, OBJECTIVE, before)
 
 
 def finalists(trials: list[TrialRecord], budget: BudgetSpec) -> tuple[int, ...]:
@@ -72,7 +77,7 @@ def test_a_confirmation_lost_to_the_host_is_made_again_but_a_crash_counts() -> N
     trials = measured()
     trials[0] = trials[0].model_copy(update={"launches": (*trials[0].launches, lost)})
     trials[3] = trials[3].model_copy(update={"launches": (*trials[3].launches, crash)})
-    assert pending(trials, BUDGET) == [0, 1, 1, 3, 0]
+    assert pending(trials, BUDGET) == [1, 0, 1, 3, 0]
 
 
 def test_a_finalist_of_a_later_search_is_confirmed_with_the_baseline_of_the_same_hour() -> None:
@@ -80,7 +85,37 @@ def test_a_finalist_of_a_later_search_is_confirmed_with_the_baseline_of_the_same
     budget = BudgetSpec(trials=8, finalists=1, confirm_launches=2)
     assert pending(old, budget) == []
     later = [*old, trial(7, [80], m=7)]
-    assert pending(later, budget) == [0, 7, 7, 0]
+    assert pending(later, budget) == [7, 0, 7, 0]
+
+
+def test_a_newer_finalist_that_only_crashes_does_not_bring_last_nights_confirmation_back() -> None:
+    """Neither for what is launched next nor for the verdict; at no moment do the two nights mix."""
+    old = [trial(0, [50], confirm=[50, 51]), trial(1, [60], confirm=[60, 61], m=1), trial(2, [40], m=2)]
+    budget = BudgetSpec(trials=8, finalists=2, confirm_launches=2)
+    newer = launch(80, trial=7).model_copy(update={"started_at": EPOCH + datetime.timedelta(hours=9)})
+    trials = [*old, trial(7, m=7).model_copy(update={"launches": (newer,)})]
+    assert decide(trials, OBJECTIVE, lambda _: (0.0,)).confirmed
+    hour, made = 10.0, []
+    while (step := next_step(trials, budget, OBJECTIVE, False)) is not None:
+        at = next(i for i, one in enumerate(trials) if one.number == step.trial_number)
+        trials[at] = confirmed_at(trials[at], hour, {0: 50.0, 1: 49.0, 7: None}[trials[at].number])
+        made.append(trials[at].number)
+        hour += 0.1
+        verdict = decide(trials, OBJECTIVE, lambda _: (0.0,))
+        assert verdict.kind is VerdictKind.NO_GAIN
+        assert not verdict.confirmed or verdict.num_baseline_launches <= 2
+    assert made == [7, 0, 1, 1, 7, 0]
+    assert verdict.confirmed
+    assert verdict.comparisons[0].speedup == pytest.approx(0.98)
+
+
+def confirmed_at(record: TrialRecord, hour: float, value: float | None) -> TrialRecord:
+    """With one more confirming launch, which crashes where it has no value."""
+    crash = FailureKind.SERVER_CRASH if value is None else None
+    number = len(record.launches)
+    made = launch(value, trial=record.number, number=number, purpose=Purpose.CONFIRM, failure=crash)
+    made = made.model_copy(update={"started_at": EPOCH + datetime.timedelta(hours=hour)})
+    return record.model_copy(update={"launches": (*record.launches, made)})
 
 
 def with_facts(record: TrialRecord, at: int, **facts: str) -> TrialRecord:

@@ -249,6 +249,22 @@ def test_an_imported_study_can_be_asked_and_reported(tmp_path: Path) -> None:
     assert "No gain over the baseline has been shown" in report
 
 
+def test_nobody_is_told_to_launch_what_was_imported(tmp_path: Path) -> None:
+    bring(tmp_path, csv_file(tmp_path, HEAD, *ROWS), name="once")
+    once = markdown(stored(tmp_path, "once"), simplicity_of("sglang"))
+    assert "import repeats" in once
+    assert "study.warm_start naming this study" in once
+    head, none, close = "num_steps,topk,draft_tokens,throughput", "0,0,0,{}", "3,1,4,{}"
+    lines = [none.format(value) for value in (99, 101.5)] + [close.format(value) for value in (100, 102)]
+    bring(tmp_path, csv_file(tmp_path, head, *lines, name="twice.csv"), name="twice")
+    twice = markdown(stored(tmp_path, "twice"), simplicity_of("sglang"))
+    assert "not significant" in twice
+    assert "importing more repeats narrows that down" in twice
+    for report in (once, twice):
+        assert "confirm_launches" not in report.replace("&#95;", "_")
+        assert "same command" not in report
+
+
 def test_what_cannot_be_foretold_says_why(tmp_path: Path) -> None:
     bring(tmp_path, csv_file(tmp_path, "num_steps,throughput", "0,100", "2,120"))
     assert "not told of every configuration" in KeptSearch.of(stored(tmp_path)).unknown

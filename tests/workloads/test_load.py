@@ -173,9 +173,10 @@ def test_arrivals_that_outlast_the_time_to_measure_are_refused(rate: float) -> N
     assert workload(request_rate=0.002, concurrency=8, max_measure_s=1000).request_rate == 0.002
 
 
-def test_fewer_passes_at_most_than_at_least_are_refused() -> None:
-    with pytest.raises(ValidationError, match=r"0 or at least repeats \(2\)"):
-        workload(max_repeats=1)
+def test_the_passes_asked_for_are_made_whatever_the_most_is() -> None:
+    for most in (0, 1, 4):
+        wanted = workload(repeats=4, max_repeats=most)
+        assert len(load_of(wanted).passes) == 4
 
 
 def test_arriving_requests_need_room() -> None:

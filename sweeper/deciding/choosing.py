@@ -1,0 +1,77 @@
+"""What the launches say by which finalists are chosen: whoever ranks by them, ranks alike. Pure.
+
+Confirming launches are not among them: what is decided with their help must not depend on what they will show.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import statistics
+from collections.abc import Sequence
+
+from sweeper.deciding.drift import drift_of
+from sweeper.deciding.launches import usable
+from sweeper.deciding.noise import corrected, noise_expected_of
+from sweeper.records import LaunchRecord, Purpose, TrialRecord
+from sweeper.stats import Group, t_quantile
+
+NEAR = 0.975
+"""One-sided: of two equal configurations the worse one is kept with this probability."""
+
+
+def choosing(trial: TrialRecord) -> list[LaunchRecord]:
+    """The measured launches of the trial by which finalists are chosen."""
+    return [launch for launch in trial.launches if launch.ok and launch.purpose is not Purpose.CONFIRM]
+
+
+class Choosing:
+    """The values of the choosing launches as of one and the same time: a drift of the host is taken out.
+
+    `until`: as they were known at that moment; what came later must not change what was decided then.
+    """
+
+    def __init__(
+        self, trials: Sequence[TrialRecord], objective: str, until: datetime.datetime | None = None
+    ) -> None:
+        known = {
+            trial.number: [
+                launch
+                for launch in choosing(trial)
+                if (until is None or launch.started_at <= until) and usable(launch, objective)
+            ]
+            for trial in trials
+        }
+        drift = drift_of(known.get(0, ()), objective)
+        self._spread = noise_expected_of(known, objective, drift)
+        self._values = {
+            number: tuple(corrected(launch, objective, drift) for launch in launches)
+            for number, launches in known.items()
+        }
+        self._means = {
+            number: statistics.fmean(map(math.log, values)) for number, values in self._values.items() if values
+        }
+
+    def values(self, number: int) -> Group:
+        """Those of a trial, in their order; empty when it has none."""
+        return self._values.get(number, ())
+
+    def ranked(self, numbers: Sequence[int]) -> list[int]:
+        """Best first; one without a value last."""
+        return sorted(numbers, key=lambda number: (-self._means.get(number, -math.inf), number))
+
+    def near_best(self, ranked: Sequence[int]) -> list[int]:
+        """Those of the `ranked` that noise cannot tell from the best, itself among them. All have a value."""
+        best = ranked[0]
+        return [n for n in ranked if self._means[best] - self._means[n] <= self._reach(best, n)]
+
+    def any_hope(self, ranked: Sequence[int]) -> bool:
+        """Whether the best may be above the baseline, with all the luck that noise allows."""
+        if 0 not in self._means:
+            return True
+        return self._means[ranked[0]] + self._reach(ranked[0], 0) > self._means[0]
+
+    def _reach(self, one: int, other: int) -> float:
+        """How far apart two equal configurations can be."""
+        share = 1 / len(self._values[one]) + 1 / len(self._values[other])
+        return t_quantile(NEAR, self._spread.degrees) * self._spread.pct / 100 * math.sqrt(share)
