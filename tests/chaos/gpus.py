@@ -87,10 +87,12 @@ def memory_late(stage: Stage) -> None:
        "host_dirty until identical_failures, then 5, and how much on which GPU; later it goes on")  # fmt: skip
 def memory_stuck(stage: Stage) -> None:
     host = gpu_sweep(stage, "limits.identical_failures=2")
-    failed = second_launch(stage, "gpu_memory_stuck", "3600", 5, r"specsweep: [^\n]*")
+    command = stage.sweep.start("budget.trials=3")
+    stage.in_phase(command, "measuring", trial=0)
+    host.leak(0, 30_000, min(host.gpu_pids()), 3600)
+    stage.ended(command, 5, r"specsweep: [^\n]*")
+    failed = [n.failure.kind for t in stage.sweep.trials() for n in t.launches if n.failure]
     stage.check(FailureKind.HOST_DIRTY in failed, f"{failed}: host_dirty")
-    for path in host.state.glob("*leak*"):
-        path.unlink()
     free(stage, host)
 
 

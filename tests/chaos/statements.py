@@ -12,10 +12,13 @@ STARTUP_CODES = (80877103, 80877104)  # SSLRequest, GSSENCRequest: one byte come
 
 
 class StatementProxy:
-    """`cut`: statements in which the connection was lost, `most` of them. `after`: only the answer is lost."""
+    """`cut`: statements in which the connection was lost, `most` of them, while
+    `is_armed`. `after`: only the answer is lost.
+    """
 
     def __init__(self, port: int, *, after: bool, most: int = 1000) -> None:
         self.cut: set[bytes] = set()
+        self.is_armed = True
         self._server_port, self._after, self._most = port, after, most
         self._guard = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -54,12 +57,13 @@ class StatementProxy:
                         if self._after:
                             _finish(client, server)
                         _reset(client)
+                        server.shutdown(socket.SHUT_RDWR)  # closing alone would wait for the thread that reads from it
                         return
 
     def _is_to_be_lost(self, kind: bytes, body: bytes) -> bool:
         text = statement(kind, body)
         with self._guard:
-            if not text or text in self.cut or len(self.cut) >= self._most:
+            if not self.is_armed or not text or text in self.cut or len(self.cut) >= self._most:
                 return False
             self.cut.add(text)
             return True

@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from launchers.clock import SystemClock
 from sweeper.spec import TrackingSpec
@@ -116,7 +116,8 @@ class Zygote:
         self._ordering = threading.Lock()
         self._mlflow: Path | None = None
         self.outputs = Path(tempfile.mkdtemp(prefix="specsweep-chaos-"))
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -129,6 +130,7 @@ class Zygote:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
+        self._reader.join(10)
         shutil.rmtree(self.outputs)
 
     def start(
@@ -174,7 +176,11 @@ class Zygote:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
+        with self._process.stdout as lines:
+            self._listen(lines)
+
+    def _listen(self, lines: IO[str]) -> None:
+        for line in lines:
             told = json.loads(line)
             with self._news:
                 if "status" in told:
