@@ -206,7 +206,7 @@ def test_leaving_the_servers_own_value_is_expected_to_cost_unless_a_value_is_nam
 def test_with_one_gpu_nobody_is_talked_to() -> None:
     names = ("env.NCCL_PROTO", "NCCL_P2P_LEVEL", "disable_custom_all_reduce", "attention_backend")
     priors = flag_priors(Link.NONE, names)
-    assert {name for name in names if priors[name].size == 0} == set(names[:3])
+    assert {name for name in names if priors[name].size < 0.005} == set(names[:3])
     assert flag_priors(Link.PCIE, names)["NCCL_P2P_LEVEL"].slower["PIX"] > 0
 
 

@@ -17,7 +17,8 @@ class Link(StrEnum):
     NVLINK = "nvlink"
 
 
-_NOTHING = FlagPrior(0.0)
+_NOTHING = FlagPrior(0.004, differs=0.002)
+"""Next to nothing: what is known of a machine may be wrong, and is then learnt after a while."""
 
 _PRIORS: Mapping[Link, Mapping[str, FlagPrior]] = MappingProxyType(
     {
