@@ -37,8 +37,8 @@ _LARGEST = 0.04
 _HARDLY_MORE = 0.06
 """What flags do together, and what one does otherwise to a server that drafts, is hardly ever more than this."""
 
-_PAIRS = 0.15
-_BY_TREE = 0.15
+_PAIRS = 0.3
+_BY_TREE = 0.3
 """Expected of pairs of flags, and of flags by the tree's shape: shares of what all flags do by themselves."""
 
 
