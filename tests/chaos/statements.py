@@ -57,7 +57,7 @@ class StatementProxy:
                         if self._after:
                             _finish(client, server)
                         _reset(client)
-                        server.shutdown(socket.SHUT_RDWR)  # closing alone would wait for the thread that reads from it
+                        server.shutdown(socket.SHUT_RDWR)  # a close waits for the thread that reads
                         return
 
     def _is_to_be_lost(self, kind: bytes, body: bytes) -> bool:
