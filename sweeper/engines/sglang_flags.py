@@ -5,6 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
+from sweeper.engines.flag_values import (
+    bare_mistake,
+    choice_mistake,
+    list_mistake,
+    path_mistake,
+    real_mistake,
+    text_mistake,
+    whole_mistake,
+)
 from sweeper.engines.sglang_table import (
     ALGORITHMS,
     BARE,
@@ -20,13 +29,9 @@ from sweeper.engines.sglang_table import (
 from sweeper.spec import FlagValue
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}(/[A-Za-z0-9][\w.-]{0,199})?")
-_MAX_TEXT = 4096
 
 KNOWN = frozenset({*WHOLE, *REAL, *BARE, *TEXT, *LISTS, *CHOICES, *PLACED, *RENAMED, "mem_fraction_static"})
 NOT_ABBREVIATIONS = frozenset({"cuda_graph_backend", "enable", "disable"})
-
-
 _KEYS = frozenset({"api_key", "admin_api_key"})
 
 
@@ -79,23 +84,13 @@ def _value_mistake(name: str, value: FlagValue) -> str:
     if name in REAL:
         return _real_mistake(name, value)
     if name in BARE or name.startswith(BARE_PREFIXES):
-        return "" if isinstance(value, bool) else f"{value!r} should be true (the bare flag) or false (no flag)"
+        return bare_mistake(value)
     if name in LISTS:
-        return _list_mistake(value)
+        return list_mistake(value)
     if name in CHOICES:
-        valid = ", ".join(sorted(CHOICES[name]))
-        return "" if value in CHOICES[name] else f"{value!r} is not one of its values: {valid}"
-    if name in TEXT and not isinstance(value, str):
-        return f"{value!r} should be text"
-    mistake = _text_mistake(value) if isinstance(value, str) else ""
-    return mistake or (_path_mistake(value) if name == "speculative_draft_model_path" else "")
-
-
-def _path_mistake(value: FlagValue) -> str:
-    """SGLang expands no ~ and would look for anything else on the hub."""
-    if str(value).startswith("/") or _HUB_NAME.fullmatch(str(value)):
-        return ""
-    return f"{value!r} should be an absolute folder on the host, or a name of the hub (organisation/model)"
+        return choice_mistake(value, CHOICES[name])
+    mistake = text_mistake(value) if name in TEXT or isinstance(value, str) else ""
+    return mistake or (path_mistake(value) if name == "speculative_draft_model_path" else "")
 
 
 def _algorithm_mistake(value: FlagValue) -> str:
@@ -108,39 +103,16 @@ def _algorithm_mistake(value: FlagValue) -> str:
 
 
 def _whole_mistake(name: str, value: FlagValue) -> str:
-    low, high = WHOLE[name]
-    if isinstance(value, bool | str) or not float(value).is_integer():
-        return f"{value!r} must be a whole number"
-    if name == "chunked_prefill_size" and value == 0:
+    if name == "chunked_prefill_size" and value == 0 and not isinstance(value, bool):
         return "0 means nothing; -1 switches chunked prefill off"
-    if low <= value <= high:
-        return ""
-    return f"{value!r} must be from {low} to {high}" if high < 2**31 - 1 else f"{value!r} must be at least {low}"
+    return whole_mistake(value, WHOLE[name])
 
 
 def _real_mistake(name: str, value: FlagValue) -> str:
     low, high = REAL[name]
-    if isinstance(value, bool | str):
-        return f"{value!r} must be a number"
-    if name == "mem_fraction_static":
-        return "" if low < value < high else f"{value!r} must lie between 0 and 1, for example 0.85"
-    return "" if low <= value <= high else f"{value!r} must be from {low:g} to {high:g}"
-
-
-def _list_mistake(value: FlagValue) -> str:
-    words = str(value).split() if not isinstance(value, bool | float) else []
-    if words and all(re.fullmatch(r"[1-9][0-9]{0,8}", word) for word in words):
-        return ""
-    return f"{value!r} should be whole numbers with spaces between them, for example '1 2 4 8'"
-
-
-def _text_mistake(value: str) -> str:
-    """What no command line can carry, or what the server would take for another flag."""
-    if not value.strip():
-        return "is empty"
-    if len(value) > _MAX_TEXT or any(ord(character) < 32 for character in value):
-        return f"{value[:60]!r} holds control characters or is too long"
-    return f"{value!r} begins with a dash: the server would take it for a flag" if value.startswith("-") else ""
+    if name == "mem_fraction_static" and not isinstance(value, bool | str) and not low < value < high:
+        return f"{value!r} must lie between 0 and 1, for example 0.85"
+    return real_mistake(value, (low, high))
 
 
 _ALWAYS_NEEDED: Mapping[str, tuple[str, str]] = {

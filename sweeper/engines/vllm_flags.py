@@ -6,6 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
+from sweeper.engines.flag_values import (
+    bare_mistake,
+    choice_mistake,
+    list_mistake,
+    path_mistake,
+    real_mistake,
+    text_mistake,
+    whole_mistake,
+)
 from sweeper.engines.vllm_table import (
     BARE,
     CHOICES,
@@ -25,8 +34,6 @@ from sweeper.spec import FlagValue
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,60}")
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}(/[A-Za-z0-9][\w.-]{0,199})?")
-_MAX_TEXT = 4096
 _ALIKE, _NEARLY = 0.85, 0.93
 _KNOWN = tuple(sorted({*WHOLE, *REAL, *BARE, *TEXT, *LISTS, *CHOICES}))
 
@@ -68,20 +75,17 @@ def _value_mistake(name: str, value: FlagValue) -> str:
     if name == METHOD:
         return _method_mistake(value)
     if name in WHOLE:
-        return _whole_mistake(name, value)
+        return whole_mistake(value, WHOLE[name])
     if name in REAL:
         return _real_mistake(name, value)
     if name in BARE:
         return _bare_mistake(name, value)
     if name in LISTS:
-        return _list_mistake(value)
+        return list_mistake(value)
     if name in CHOICES:
-        valid = ", ".join(sorted(CHOICES[name]))
-        return "" if value in CHOICES[name] else f"{value!r} is not one of its values: {valid}"
-    if name in TEXT and not isinstance(value, str):
-        return f"{value!r} should be text"
-    mistake = _text_mistake(value) if isinstance(value, str) else ""
-    return mistake or (_path_mistake(value) if name == MODEL else "")
+        return choice_mistake(value, CHOICES[name])
+    mistake = text_mistake(value) if name in TEXT or isinstance(value, str) else ""
+    return mistake or (path_mistake(value) if name == MODEL else "")
 
 
 def _method_mistake(value: FlagValue) -> str:
@@ -95,50 +99,13 @@ def _method_mistake(value: FlagValue) -> str:
     return f"{value!r} is not one of its values: {valid}; is {alike[0]} meant?" if alike else ""
 
 
-def _whole_mistake(name: str, value: FlagValue) -> str:
-    low, high = WHOLE[name]
-    if isinstance(value, bool | str) or not float(value).is_integer():
-        return f"{value!r} must be a whole number"
-    if low <= value <= high:
-        return ""
-    return f"{value!r} must be from {low} to {high}" if high < 2**31 - 1 else f"{value!r} must be at least {low}"
-
-
 def _real_mistake(name: str, value: FlagValue) -> str:
-    low, high = REAL[name]
-    if isinstance(value, bool | str):
-        return f"{value!r} must be a number"
-    if name == "gpu_memory_utilization" and not 0 < value <= 1:
+    if name == "gpu_memory_utilization" and not isinstance(value, bool | str) and not 0 < value <= 1:
         return f"{value!r} must lie between 0 and 1, for example 0.9"
-    return "" if low <= value <= high else f"{value!r} must be from {low:g} to {high:g}"
+    return real_mistake(value, REAL[name])
 
 
 def _bare_mistake(name: str, value: FlagValue) -> str:
-    if not isinstance(value, bool):
-        return f"{value!r} should be true (the bare flag) or false (no flag)"
     if value is False and name in ON_BY_DEFAULT:
         return f"false leaves the flag away, and vLLM switches it on by itself; write no_{name}: true"
-    return ""
-
-
-def _list_mistake(value: FlagValue) -> str:
-    words = str(value).split() if not isinstance(value, bool | float) else []
-    if words and all(re.fullmatch(r"[1-9][0-9]{0,8}", word) for word in words):
-        return ""
-    return f"{value!r} should be whole numbers with spaces between them, for example '1 2 4 8'"
-
-
-def _text_mistake(value: str) -> str:
-    """What no command line can carry, or what the server would take for another flag."""
-    if not value.strip():
-        return "is empty"
-    if len(value) > _MAX_TEXT or any(ord(character) < 32 for character in value):
-        return f"{value[:60]!r} holds control characters or is too long"
-    return f"{value!r} begins with a dash: the server would take it for a flag" if value.startswith("-") else ""
-
-
-def _path_mistake(value: FlagValue) -> str:
-    """vLLM expands no ~ and would look for anything else on the hub."""
-    if str(value).startswith("/") or _HUB_NAME.fullmatch(str(value)):
-        return ""
-    return f"{value!r} should be an absolute folder on the host, or a name of the hub (organisation/model)"
+    return bare_mistake(value)
