@@ -55,7 +55,6 @@ class Beacon:
         self._process = this_process()
         self._left: Left | None = None
         self._lag: Lag | None = None
-        self.deadline_at: datetime.datetime | None = None
 
     def __enter__(self) -> Beacon:
         """Write who works on the study, before anything of it is known."""
@@ -103,15 +102,16 @@ class Beacon:
         """Not for this file."""
 
     def _stand(self, progress: Progress) -> None:
-        eta = eta_of(progress)
+        eta, now = eta_of(progress), self._clock.now()
+        left_s = progress.night_left_s
         self._left = Left(
-            at=self._clock.now(),
+            at=now,
             trials_total=progress.trials_total,
             launches=progress.launches_left,
             eta_s=eta.mean_s if eta else None,
             low_s=eta.low_s if eta else None,
             high_s=eta.high_s if eta else None,
-            deadline_at=self.deadline_at,
+            deadline_at=None if left_s is None else now + datetime.timedelta(seconds=left_s),
         )
 
     def _enter(self, phase: str) -> None:

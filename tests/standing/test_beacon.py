@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,22 @@ def test_after_a_launch_nothing_is_said_to_run_and_the_next_one_knows_what_to_ex
         assert (only(tmp_path).now.trial, only(tmp_path).now.phase) == (None, "between launches")
     view.phase("loading model")
     assert only(tmp_path).now.expected_s == 30
+
+
+def test_the_end_of_the_night_is_a_moment_that_stays_while_time_goes(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with beacon(tmp_path, clock) as told:
+        told.sweep_started("night", replace(state(), night_left_s=3600.0), ServerConfig())
+        end = clock.now() + timedelta(hours=1)
+        assert (left := only(tmp_path).left) is not None
+        assert left.deadline_at == end
+        clock.sleep(600)
+        told.launch_started(proposal(), replace(state(), night_left_s=3000.0))
+        assert (left := only(tmp_path).left) is not None
+        assert left.deadline_at == end
+        told.launch_ended(launch(50, trial=1), state())
+        assert (left := only(tmp_path).left) is not None
+        assert left.deadline_at is None
 
 
 def test_at_the_end_the_phase_is_taken_out_and_what_is_left_stays(tmp_path: Path) -> None:
