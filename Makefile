@@ -54,7 +54,7 @@ slow: $(READY)  ## the long tests: crash campaign, whole sweeps, this README's c
 ci: check slow  ## everything
 
 docs: $(READY)  ## the documentation as a site, in build/site (strict: a broken link fails)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'open build/site/index.html'
 
 screenshots: $(READY)  ## take the documentation's pictures anew, from what tests see in the browser (minutes)

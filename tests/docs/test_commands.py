@@ -74,7 +74,11 @@ def looked_at(words: list[str], folder: Path, made: Made) -> ExitCode:
 def checked(words: list[str], folder: Path, made: Made) -> None:
     """One command line of any program. Fails for one that nothing here knows how to check."""
     program, *rest = words
-    if program == "specsweep" and rest[0] in COMPOSED:
+    if program == "source":  # in a shell, what a command prints
+        checked(" ".join(rest).removeprefix("<(").removesuffix(")").split(), folder, made)
+    elif "|" in rest:
+        checked([program, *rest[: rest.index("|")]], folder, made)
+    elif program == "specsweep" and rest[0] in COMPOSED:
         composed(parsed([word for given in rest for word in (ELLIPSIS if given == "..." else [given])]))
     elif program == "specsweep" and rest[0] in PARSED:
         assert parsed(rest).command == rest[0]

@@ -52,12 +52,13 @@ def said() -> frozenset[str]:
 
 
 def refusals() -> list[str]:
-    """The longest text of each place that raises one of REFUSALS."""
+    """The longest text of what each place that raises one of REFUSALS says first; what to do may follow apart."""
     found = []
     for tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REFUSALS:
-                texts = [text for part in ast.walk(node) if (text := text_of(part))]
+                first = node.args[0] if node.args else node
+                texts = [text for part in ast.walk(first) if (text := text_of(part))]
                 told = [text for text in texts if re.search(r"\w{3}.*\w{3}", text) and not text.startswith(HINT)]
                 longest = max(told, key=len, default="")
                 if longest:
