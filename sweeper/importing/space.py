@@ -33,7 +33,8 @@ class Spanned:
 def spanned(configs: Sequence[ServerConfig], drafting: Sequence[bool], roles: Speculation | None) -> Spanned:
     """The space of these configurations, of which some draft. The algorithm is always a parameter, where known.
 
-    A flag that only drafting configurations have exists only under their algorithms. Left away, a bare flag is false.
+    A flag that only drafting configurations have exists only under their algorithms.
+    Left away, a bare flag is false.
     """
     algorithm = roles.algorithm if roles else ""
     plain = [config for config, drafts in zip(configs, drafting, strict=True) if not drafts]
