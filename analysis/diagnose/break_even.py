@@ -167,8 +167,9 @@ def _next_step(context: Context, best: BreakEven) -> str:
     if best.ratio.high < 1:
         spare = 100 * (1 - best.ratio.value)
         return (
-            f"By all its launches, those it was chosen by among them, acceptance could fall by {spare:.0f} % before "
-            "speculation no longer pays. Whether it does pay is for the verdict to say, from fresh launches."
+            f"By all its launches, those it was chosen by among them, acceptance could fall by {spare:.0f} % "
+            "before speculation no longer pays. Whether it does pay is for the verdict to say, from fresh "
+            "launches."
         )
     return "Confirm with further launches of both: the difference is within the noise."
 
