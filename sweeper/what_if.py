@@ -157,7 +157,12 @@ def _values(parameters: Sequence[Parameter], physics: Physics, asked: Mapping[st
             continue
         listed = domain_values(found.domain) or ()
         value: FlagValue | None = next((v for v in listed if str(v).lower() == text.lower()), None)
-        if value is None and text.isdecimal() and found.name in (roles.num_steps, roles.topk, roles.draft_tokens):
+        if (
+            value is None
+            and text.isdecimal()
+            and int(text) > 0
+            and found.name in (roles.num_steps, roles.topk, roles.draft_tokens)
+        ):
             value = int(text)  # beyond what was searched: the model goes on
         if value is None:
             mistakes.append(f"{word}: {text!r} is no value of {found.name}; it has {describe(found.domain)}")

@@ -110,7 +110,7 @@ def draft_limit(context: Context) -> Finding | None:
         "The draft model is the limit: no setting that was tried makes up for how little of its drafts is kept",
         f"The best configuration keeps {best.has.text} tokens per step and needs {_needed(best)} to equal the "
         f"baseline: "
-        f"{pct_text(_short_pct(best))} more. {_per_drafter(found)} {context.noise_words}.",
+        f"{pct_text(_short_pct(best))} more. {_per_drafter(context, found)} {context.noise_words}.",
         tuple(_evidence(context, one) for one in found),
         "Another draft model, one trained on texts like yours, or none. Ask specsweep predict what a "
         "configuration "
@@ -144,11 +144,15 @@ def _range_words(one: BreakEven) -> str:
     )
 
 
-def _per_drafter(found: Sequence[BreakEven]) -> str:
+def _per_drafter(context: Context, found: Sequence[BreakEven]) -> str:
     if len(found) == 1:
         return "One drafter was tried."
-    listed = "; ".join(f"{_name(one)} has {one.has.text} and needs {_needed(one)}" for one in found)
-    return f"{len(found)} drafters were tried: {listed}."
+    listed = "; ".join(
+        f"{_name(one)} has {one.has.text} and needs {_needed(one)} with the settings of trial {one.point.number} "
+        f"({context.name(one.point)})"
+        for one in found
+    )
+    return f"{len(found)} drafters were tried, each at its fastest: {listed}."
 
 
 def _most_kept(context: Context, point: Point) -> int | None:
@@ -162,7 +166,11 @@ def _next_step(context: Context, best: BreakEven) -> str:
         return f"Serve without speculation, or try a drafter that keeps {best.needed_middle:.2f} tokens and more."
     if best.ratio.high < 1:
         spare = 100 * (1 - best.ratio.value)
-        return f"Speculation pays: acceptance could fall by {spare:.0f} % before it no longer does."
+        return (
+            f"By all its launches, those it was chosen by among them, acceptance could fall by {spare:.0f} % "
+            "before speculation no longer pays. Whether it does pay is for the verdict to say, from fresh "
+            "launches."
+        )
     return "Confirm with further launches of both: the difference is within the noise."
 
 

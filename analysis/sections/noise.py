@@ -29,9 +29,11 @@ def noise(reading: Reading) -> Section | None:
         _row("between the prompts of a launch", seen.prompts, "texts differ, servers do not: no noise"),
         _row("of a prompt's ratio to the baseline", seen.prompt_ratios, "some texts are easier to draft"),
     ]
-    words = (
-        "Standard deviations, in percent of the value. Seen from the launches made so far, the next start of the "
-        f"same configuration is expected to differ by {expected:.1f} %."
+    words = "Standard deviations, in percent of the value. " + (
+        "Seen from the launches made so far, the next start of the same configuration is expected to differ by "
+        f"{expected:.1f} %."
+        if seen.launches
+        else f"Nothing was launched twice: that starts of one configuration differ by {expected:.1f} % is assumed."
     )
     if reading.objective == SCORE and any(launch.others for launch in reading.measured):
         words += f" Passes and prompts are those of the first workload alone, {inline(reading.first_workload)}."

@@ -33,8 +33,10 @@ def raw_data(reading: Reading) -> Section:
     folder = inline(f"artifacts/{reading.name}")
     words = Paragraph(
         Markdown(
-            f"Every measured request and every server's log is a file in {folder}, in the folder `study.dir`: "
-            "trial-N-launch-M-requests.jsonl (a further workload's: -requests-WORKLOAD.jsonl) and "
+            "These results were imported: of their requests and servers' logs nothing is kept here."
+            if reading.imported
+            else f"Every measured request and every server's log is a file in {folder}, in the folder "
+            "`study.dir`: trial-N-launch-M-requests.jsonl (a further workload's: -requests-WORKLOAD.jsonl) and "
             "trial-N-launch-M-server.log."
         )
     )

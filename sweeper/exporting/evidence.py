@@ -51,7 +51,7 @@ def _advice(trial: TrialRecord, verdict: Verdict) -> str:
         said = f"the verdict advises {instead}" if verdict.advised is not None else "there is no verdict yet"
         return f"NOT what is advised, but asked for: {said}."
     if not verdict.confirmed:
-        why = "no launches were made to confirm anything"
+        why = "there are not two fresh launches of a finalist and of the baseline"
         return f"UNCONFIRMED: {why}, so nothing is shown to beat the baseline, which is therefore advised."
     if verdict.kind is VerdictKind.NO_GAIN:
         return "Advised: the baseline. No gain over it was shown for any configuration."

@@ -23,7 +23,8 @@ class Spanned:
         """A configuration's values of the parameters that it has."""
         found: dict[str, FlagValue] = {}
         for parameter in self.space.parameters:
-            value = _value(config, parameter)
+            exists = all(config.flags.get(name) in values for name, values in parameter.when.items())
+            value = _value(config, parameter) if exists else None
             if value is not None:
                 found[parameter.name] = value
         return found
@@ -33,6 +34,7 @@ def spanned(configs: Sequence[ServerConfig], drafting: Sequence[bool], roles: Sp
     """The space of these configurations, of which some draft. The algorithm is always a parameter, where known.
 
     A flag that only drafting configurations have exists only under their algorithms.
+    Left away, a bare flag is false.
     """
     algorithm = roles.algorithm if roles else ""
     plain = [config for config, drafts in zip(configs, drafting, strict=True) if not drafts]
@@ -47,9 +49,8 @@ def spanned(configs: Sequence[ServerConfig], drafting: Sequence[bool], roles: Sp
             continue
         only = bool(algorithms) and not any(name in config.flags for config in plain)
         when = {algorithm: algorithms} if only and (plain or _is_missing(name, configs)) else {}
-        parameters.append(
-            Parameter(name=name, domain=Choice(values=_seen(name, configs, when=bool(when))), when=when)
-        )
+        having = [c for c, drafts in zip(configs, drafting, strict=True) if drafts or not when]
+        parameters.append(Parameter(name=name, domain=Choice(values=_seen(name, having)), when=when))
     for name in dict.fromkeys(name for config in configs for name in config.env if name not in common.env):
         values = tuple(dict.fromkeys(config.env[name] for config in configs if name in config.env))
         parameters.append(Parameter(name=name, domain=Choice(values=values), is_env=True))
@@ -74,10 +75,10 @@ def _is_missing(name: str, configs: Sequence[ServerConfig]) -> bool:
     return any(name not in config.flags for config in configs)
 
 
-def _seen(name: str, configs: Sequence[ServerConfig], *, when: bool) -> tuple[FlagValue, ...]:
-    """The values that a flag has. Left away, a bare flag is false."""
+def _seen(name: str, configs: Sequence[ServerConfig]) -> tuple[FlagValue, ...]:
+    """The values that a flag has in these configurations."""
     values: list[FlagValue] = [config.flags[name] for config in configs if name in config.flags]
-    if not when and all(isinstance(value, bool) for value in values):
+    if _is_missing(name, configs) and all(isinstance(value, bool) for value in values):
         values.insert(0, False)
     distinct: list[FlagValue] = []
     for value in values:
@@ -92,5 +93,5 @@ def _value(config: ServerConfig, parameter: Parameter) -> FlagValue | None:
     found = settings.get(parameter.name)
     listed = parameter.domain.values if isinstance(parameter.domain, Choice) else ()
     if found is None:
-        return next((v for v in listed if v is False or v == NONE), None) if not parameter.when else None
+        return next((v for v in listed if v is False or v == NONE), None)
     return next(value for value in listed if value == found)

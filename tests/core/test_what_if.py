@@ -99,6 +99,7 @@ def test_every_mistake_is_told_with_what_would_be_right(store: StudyStore) -> No
     assert "speculative_num_steps" in unknown
     assert value == "topk: 'many' is no value of speculative_eagle_topk; it has 1, 2, 4"
     assert ambiguous.startswith("num: is not searched")
+    assert "num_steps: '0' is no value of speculative_num_steps" in mistakes(store, num_steps="0")[0]
     conditional = mistakes(store, algorithm="none", num_steps="3")
     assert conditional == (
         "speculative_num_steps: exists only when speculative_algorithm is EAGLE3; ask for that as well",

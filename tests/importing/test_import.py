@@ -249,6 +249,27 @@ def test_an_imported_study_can_be_asked_and_reported(tmp_path: Path) -> None:
     assert "No gain over the baseline has been shown" in report
 
 
+def test_a_switch_that_only_some_drafting_rows_have_is_off_in_the_others(tmp_path: Path) -> None:
+    head = "algorithm,num_steps,topk,draft_tokens,cuda_graphs,throughput"
+    rows = ("none,0,,,yes,90", "EAGLE3,3,4,16,no,53.2", "EAGLE3,3,4,16,yes,74.9", "EAGLE3,3,2,5,yes,92")
+    bring(tmp_path, csv_file(tmp_path, head, *rows))
+    _, answer = ask(stored(tmp_path), {"num_steps": "3"})
+    assert answer.measured is not None, answer.config.flags
+    assert answer.measured.number == answer.rest_of.number == 3
+    _, without = ask(stored(tmp_path), {"num_steps": "3", "disable_cuda_graph": "true"})
+    assert without.measured is None
+    assert without.forecast.throughput.mean < 0.9 * answer.forecast.throughput.mean
+
+
+def test_the_report_of_imported_results_names_no_files_and_no_noise_that_was_not_seen(tmp_path: Path) -> None:
+    bring(tmp_path, csv_file(tmp_path, HEAD, *ROWS))
+    report = markdown(stored(tmp_path), simplicity_of("sglang"))
+    assert "of their requests and servers' logs nothing is kept here" in report
+    assert "Every measured request" not in report
+    assert "starts of one configuration differ by 1.5 % is assumed" in report
+    assert "Seen from the launches" not in report
+
+
 def test_nobody_is_told_to_launch_what_was_imported(tmp_path: Path) -> None:
     bring(tmp_path, csv_file(tmp_path, HEAD, *ROWS), name="once")
     once = markdown(stored(tmp_path, "once"), simplicity_of("sglang"))
