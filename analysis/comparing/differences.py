@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from analysis.comparing.numbers import Side
+from sweeper.deciding.comparable import SOURCES
+from sweeper.fingerprint import IMPORTED
 
 
 class Weight(IntEnum):
@@ -28,6 +30,9 @@ class Difference:
 
 _WORK = ("workload.", "more_workloads.", "objective", "prompts")
 _SEARCH = ("space.", "study.", "specsweep_version", "workload")
+_ORIGIN = SOURCES | {IMPORTED}
+"""Where imported results came from, which nothing depends on."""
+
 _SAME_AS = frozenset({"engine", "model", "model_fingerprint", "engine_version", "host", "gpus"})
 """Facts of a launch that the fingerprint has under other names."""
 
@@ -64,6 +69,6 @@ def _in(fingerprint: Mapping[str, str], name: str) -> bool:
 
 
 def _weight(name: str) -> Weight:
-    if name in _SEARCH or name.startswith(("space.", "study.")):
+    if name in _SEARCH or name in _ORIGIN or name.startswith(("space.", "study.")):
         return Weight.SEARCH
     return Weight.WORK if name.startswith(_WORK) else Weight.SYSTEM

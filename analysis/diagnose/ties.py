@@ -22,7 +22,7 @@ def equals(context: Context) -> Finding | None:
     return Finding(
         "equals",
         Severity.NOTE,
-        f"No difference between these {len(near)}: choose the simplest, trial {simplest.number}",
+        f"No difference is shown between these {len(near)}: the simplest is trial {simplest.number}",
         f"Trials {names} cannot be told from the fastest drafting one, trial {best.number} "
         f"({context.shown(best)}). "
         f"{context.noise_words}.",
@@ -35,7 +35,8 @@ def equals(context: Context) -> Finding | None:
             for point in near[:MAX_SHOWN]
             if point is not best
         ),
-        f"Choose trial {simplest.number} ({context.name(simplest)}), or launch these again to tell them apart.",
+        f"If you take one of these, take trial {simplest.number} ({context.name(simplest)}); whether it beats the "
+        "baseline is for the verdict to say. More launches of them would tell them apart.",
     )
 
 

@@ -89,7 +89,7 @@ def _no_gain(verdict: Verdict, row: Comparison, objective: str, *, imported: boo
         return f"No gain over the baseline. {found}: slower. {_launches(verdict, row)}"
     most = f", at most {100 * (row.high - 1):.1f} % faster" if row.high is not None else ""
     more = "" if row.speedup <= 1 else MORE_RESULTS if imported else MORE_LAUNCHES
-    return f"No gain over the baseline. {found}: not significant{most}. {_launches(verdict, row)}{more}"
+    return f"No gain over the baseline was shown. {found}: not significant{most}. {_launches(verdict, row)}{more}"
 
 
 def _measured(verdict: Verdict, row: Comparison, objective: str, how: str = "") -> str:
