@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from sweeper.asking import Asking
 from sweeper.candidates import Candidates
@@ -180,8 +181,15 @@ class Study:
         """Where the sweep stands; values are on the scale of this worker's host."""
         trials = self.trials()
         left = self.store.database.patiently(lambda: self._anything_left(trials, budget))
-        seen = on_scale_of(trials, self.objective, self.ownership.host or self._scale_host(trials))
-        return progress(seen, budget, self.objective, left, self._gate)
+        scale_host = self._scale_host(trials)
+        host = self.ownership.host or scale_host
+        seen = progress(on_scale_of(trials, self.objective, host), budget, self.objective, left, self._gate)
+        if host == scale_host:
+            return seen
+        closing = on_scale_of(trials, self.objective, scale_host)  # finalists are confirmed on one host's scale
+        return replace(
+            seen, launches_left=progress(closing, budget, self.objective, left, self._gate).launches_left
+        )
 
     def verdict(self, simplicity: Simplicity, cut_short: str = "") -> Verdict:
         """The verdict on what has been measured so far; kept in the study, and drawn anew only when that grows.

@@ -68,9 +68,7 @@ def again(
     kept, added = _kept_words(runs), _without(given, _PLACE)
     masked = [word for word in kept if word in runs[0].masked]
     if missing := [word for word in masked if _key(word) not in map(_key, given)]:
-        raise ConfigError(
-            [f"{_key(word)}: was secret and is not kept; give it again: {_key(word)}=VALUE" for word in missing]
-        )
+        raise ConfigError([f"{_key(word)}: was secret and is not kept; give it again" for word in missing])
     storage = [word for word in given if _key(word) == "study.storage" and _key(word) in map(_key, masked)]
     words = _merged(kept, [*added, *storage])
     folder = Path(runs[0].folder)

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
 from launchers.clock import Clock
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 RETRY_AFTER_S = 30.0
+
+GRACE_S = 1.0
+"""How much longer than its deadline a call is waited for that is about to give up by itself."""
 
 REFRESH_S = 1.0
 """After each launch runs whose trial has not changed are written for so long.
@@ -123,14 +127,27 @@ class Tracker:
         """
         if self._client is None or not self._memory.is_loaded:
             return ""
-        end_s = self._clock.monotonic_s() + deadline_s
+        said: list[str] = []
+        writing = Thread(target=lambda: said.append(self._attach(study, files, deadline_s)), daemon=True)
+        writing.start()
+        writing.join(
+            deadline_s + GRACE_S
+        )  # its own timeouts hold for single reads: an answer may come byte by byte
+        return said[0] if said else self._no_answer(deadline_s)
+
+    def _attach(self, study: StudyView, files: Mapping[str, bytes], deadline_s: float) -> str:
+        assert self._client is not None
+        calls = Calls(self._client, self._clock, self._clock.monotonic_s() + deadline_s)
         try:
-            Writer(Calls(self._client, self._clock, end_s), self._memory, study, None).attach(files)
+            Writer(calls, self._memory, study, None).attach(files)
         except OutOfTime:
-            return f"{mask(self._spec.uri)}: no answer within {deadline_s:.0f} s"
+            return self._no_answer(deadline_s)
         except load_mlflow() as error:
             return f"{mask(self._spec.uri)}: {one_line(error)}"
         return ""
+
+    def _no_answer(self, deadline_s: float) -> str:
+        return f"{mask(self._spec.uri)}: no answer within {deadline_s:.0f} s"
 
     def view_url(self, base: str) -> str:
         """The address of the study's run list on the MLflow page `base`; the page itself before the first sync."""

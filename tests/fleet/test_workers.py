@@ -98,6 +98,7 @@ def test_every_host_measures_its_own_baseline_and_one_confirms(fleet_of: FleetOf
     assert {n.host for n in baseline.launches if n.purpose is Purpose.BASELINE} == {"a", "b"}
     confirming = [n for trial in (baseline, *others) for n in trial.launches if n.purpose is Purpose.CONFIRM]
     assert len({launch.host for launch in confirming}) == 1
+    assert all("launches left: 0\n" in running.output for running in crew), crew[0].output + crew[1].output
     verdicts = {line for running in crew for line in running.lines if line.startswith("verdict:")}
     assert len(verdicts) == 1, "both say the same"
     assert "All values are on the scale of host" in verdicts.pop()

@@ -112,6 +112,7 @@ def main() -> None:
             verdict = run_sweep(
                 replace(rig), study, Tracker(spec.tracking, clock), measuring(host, float(launch_s))
             )
+            print(f"launches left: {study.progress(spec.budget).launches_left}", flush=True)
     print(f"verdict: {verdict.text}", flush=True)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import http.client
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 PASS, FAIL, HANG, LOSE, NONSENSE = "pass", "fail", "hang", "lose the answer", "nonsense"
+TRICKLE = "answer byte by byte"
 
 
 class Gateway:
@@ -54,6 +55,8 @@ class Gateway:
         behave = self.behave if path.endswith(self.only) else PASS
         if behave == HANG:
             self.released.wait()
+        elif behave == TRICKLE:
+            trickle(request, self.released)
         elif behave == FAIL:
             reply(request, 500, b"Internal Server Error")
         elif behave == NONSENSE:
@@ -82,6 +85,16 @@ def reply(request: BaseHTTPRequestHandler, status: int, content: bytes) -> None:
     request.send_header("Content-Length", str(len(content)))
     request.end_headers()
     request.wfile.write(content)
+
+
+def trickle(request: BaseHTTPRequestHandler, released: threading.Event) -> None:
+    """An answer that comes byte by byte, as over a link that is nearly dead."""
+    request.send_response(200)
+    request.send_header("Content-Length", "100000")
+    request.end_headers()
+    with suppress(OSError):
+        while not released.wait(0.1):
+            request.wfile.write(b" ")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from sweeper.tracking.tracker import RETRY_AFTER_S
 from tests.tracking import seen
 from tests.tracking.clocks import ManualClock
 from tests.tracking.conftest import free_port, spec_for
-from tests.tracking.gateway import FAIL, HANG, LOSE, NONSENSE, PASS, Gateway
+from tests.tracking.gateway import FAIL, HANG, LOSE, NONSENSE, PASS, TRICKLE, Gateway
 from tests.tracking.studies import FakeStudy, make_study, noted_trial
 
 pytestmark = [
@@ -183,6 +183,8 @@ def test_files_of_the_whole_study_lie_beside_those_of_its_baseline(
     gateway.behave = FAIL
     assert gateway.url in tracker.attach(study, {"report.html": b"never"}, 60.0)
     assert "no answer within 0 s" in tracker.attach(study, {"report.html": b"late"}, 0.0)
+    gateway.behave = TRICKLE  # no single read is ever late
+    assert "no answer within 1 s" in tracker.attach(study, {"report.html": b"slow"}, 1.0)
     gateway.behave = PASS
     for text in (b"old", b"new"):
         assert tracker.attach(study, {"report.html": text}, 60.0) == ""
