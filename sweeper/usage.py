@@ -126,7 +126,7 @@ def _init_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write (default: here)")
     for name, metavar, text in (
         ("--host", "NAME", "local, or where ssh goes"),
-        ("--engine", "NAME", "sglang or llamacpp"),
+        ("--engine", "NAME", "sglang, vllm or llamacpp"),
         ("--model", "PATH", "the model, on the host"),
         ("--prompts", "FILE", "a file of prompts, or a packaged set"),
     ):

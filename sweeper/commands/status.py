@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -34,7 +35,7 @@ def status(arguments: argparse.Namespace) -> ExitCode:
     folder, clock = Path(place.study.dir), SystemClock()
     console = Console(file=lenient(sys.stdout), highlight=False)
     if arguments.watch is not None:
-        return _watch(store, folder, console, clock, arguments)
+        _watch(store, folder, console, clock, arguments)
     standing = glance(store, folder, clock.now())
     if arguments.json:
         sys.stdout.write(standing.model_dump_json(indent=2) + "\n")
@@ -45,24 +46,22 @@ def status(arguments: argparse.Namespace) -> ExitCode:
 
 def _watch(
     store: StudyStore, folder: Path, console: Console, clock: Clock, arguments: argparse.Namespace
-) -> ExitCode:
-    """Until Ctrl-C. Off a terminal, and as JSON, one look follows the other; JSON on one line each."""
-    try:
-        if arguments.json or not console.is_terminal or console.is_dumb_terminal:
-            while True:
-                standing = glance(store, folder, clock.now())
-                if arguments.json:
-                    sys.stdout.write(standing.model_dump_json() + "\n")
-                    sys.stdout.flush()
-                else:
-                    show(standing, console)
-                clock.sleep(arguments.watch)
-        with Live(console=console, auto_refresh=False, screen=False) as live:
-            while True:
-                live.update(page(glance(store, folder, clock.now()), console), refresh=True)
-                clock.sleep(arguments.watch)
-    except KeyboardInterrupt:
-        return ExitCode.OK
+) -> NoReturn:
+    """Until Ctrl-C, which ends it as any command. Off a terminal, and as JSON, one look follows the other; JSON on
+    one line each."""
+    if arguments.json or not console.is_terminal or console.is_dumb_terminal:
+        while True:
+            standing = glance(store, folder, clock.now())
+            if arguments.json:
+                sys.stdout.write(standing.model_dump_json() + "\n")
+                sys.stdout.flush()
+            else:
+                show(standing, console)
+            clock.sleep(arguments.watch)
+    with Live(console=console, auto_refresh=False, screen=False) as live:
+        while True:
+            live.update(page(glance(store, folder, clock.now()), console), refresh=True)
+            clock.sleep(arguments.watch)
 
 
 def show(standing: Standing, console: Console) -> None:

@@ -37,6 +37,12 @@ from sweeper.spec import StudyPlace, SweepSpec
 
 Built = TypeVar("Built")
 
+_COMBINING_HINTS = {
+    "@preset.": "the first line of a preset is: # @package _global_",
+    "Could not load '": "its `defaults` name a file that is not there",
+}
+"""What is probably meant, by Hydra's own words."""
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -189,7 +195,8 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
     except LIBRARY_ERRORS as error:
         where = f" (in {config_dir})" if config_dir else ""
         text = one_line(str(error).partition("Config search path")[0])
-        raise ConfigError(traps or [f"the files cannot be combined{where}: {text}"]) from None
+        hint = next((f"; {told}" for words, told in _COMBINING_HINTS.items() if words in text), "")
+        raise ConfigError(traps or [f"the files cannot be combined{where}: {text}{hint}"]) from None
     if traps:
         raise ConfigError(traps)
     OmegaConf.set_struct(config, False)

@@ -44,7 +44,7 @@ def _from_here(path: Path) -> Path:
 def not_utf8(folder: Path) -> list[str]:
     """A line for each YAML file of `folder` that is not UTF-8: Hydra's own error does not name it."""
     lines = []
-    for path in sorted(folder.rglob("*.yaml")):
+    for path in sorted(filter(Path.is_file, folder.rglob("*.yaml"))):
         try:
             path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:

@@ -165,13 +165,19 @@ def _rule(path: str, details: ErrorDetails) -> str:
     return text
 
 
+def _without_none(annotation: object) -> object:
+    """`X` of `X | None`."""
+    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return kinds[0] if len(kinds) == 1 and type(None) in get_args(annotation) else annotation
+
+
 def _names_at(loc: Sequence[int | str]) -> tuple[str, ...]:
     """The names that the schema has below a place."""
     model: Any = SweepSpec
     for part in loc:
         if isinstance(part, str) and isinstance(model, type) and issubclass(model, BaseModel):
             field = model.model_fields.get(part)
-            model = field.annotation if field else None
+            model = _without_none(field.annotation) if field else None
         else:
             model = (get_args(model) or (None,))[0]
     return tuple(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else ()

@@ -59,7 +59,11 @@ def own_file(folder: Path) -> OwnFile:
 def named_in(lines: Iterable[str], asked: Sequence[Asked]) -> list[str]:
     """The mistakes, each that is about a setting of the file with its name: nobody typed it."""
     keys = tuple(one.key for one in asked)
-    return [f"{line} ({OWN_FILE})" if re.split(r"[:=]", line)[0].startswith(keys) else line for line in lines]
+
+    def is_of(place: str) -> bool:
+        return place.startswith(keys) or any(key.startswith(f"{place}.") for key in keys)
+
+    return [f"{line} ({OWN_FILE})" if is_of(re.split(r"[:=]", line)[0]) else line for line in lines]
 
 
 def _entries(path: Path) -> Mapping[object, object]:

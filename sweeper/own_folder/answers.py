@@ -82,7 +82,9 @@ def _drafters_mistake(text: str, told: Mapping[str, str]) -> str:
     paths = drafters_in(text)
     if not paths:
         return "should be at least one path"
-    if told["engine"] == "llamacpp" and NGRAM in paths:
+    if NGRAM in paths:
+        if told["engine"] not in NGRAM_ENGINES:
+            return f"{NGRAM} is for {' and '.join(NGRAM_ENGINES)}; give the paths of draft models on the host"
         return "" if paths == (NGRAM,) else f"{NGRAM} needs no model beside it: give {NGRAM}, or paths"
     return next(filter(None, map(_path_mistake, paths)), "")
 
@@ -111,8 +113,11 @@ def drafters_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
 
-ENGINES = ("sglang", "llamacpp")
+ENGINES = ("sglang", "vllm", "llamacpp")
 """Those with files to begin with (files.py)."""
+
+NGRAM_ENGINES = ("vllm", "llamacpp")
+"""Those whose files have a space that needs no draft model."""
 
 QUESTIONS: Sequence[Question] = (
     Question(
@@ -127,7 +132,7 @@ QUESTIONS: Sequence[Question] = (
         "engine",
         "--engine",
         "Which server?",
-        "sglang: SGLang with EAGLE-3 on GPUs. llamacpp: llama.cpp, also without a GPU.",
+        "sglang, vllm: with EAGLE-3 on GPUs. llamacpp: llama.cpp, also without a GPU.",
         _engine_default,
         _engine_mistake,
     ),
@@ -144,7 +149,7 @@ QUESTIONS: Sequence[Question] = (
         "--drafter",
         "Which drafters?",
         "Paths on that host of draft models made for this model; several, separated by commas, are compared. "
-        "ngram (llama.cpp): no draft model, text is looked up.",
+        "ngram (vllm, llamacpp): no draft model, text is looked up.",
         _drafter_default,
         _drafters_mistake,
     ),

@@ -100,10 +100,22 @@ def _space(answers: Answers) -> str:
         drafters = f"speculative_draft_model_path: {_drafters(answers)}"
         body = (name.lstrip() + body).replace("speculative_draft_model_path: ???", drafters)
         return f"{_SPACE_HEAD}# A drafter more: one more in the list of speculative_draft_model_path.\n{body}"
+    if answers.engine == "vllm":
+        return f"{_SPACE_HEAD}{_vllm_space(answers)}"
     if answers.drafters == (NGRAM,):
         _, name, body = _packaged("space/llamacpp_ngram.yaml").partition("\nspec_type:")
         return f"{_SPACE_HEAD}{name.lstrip()}{body}"
     return f"{_SPACE_HEAD}{_LLAMACPP_DRAFT.format(drafters=_drafters(answers))}"
+
+
+def _vllm_space(answers: Answers) -> str:
+    """A packaged space of vLLM: n-grams, or EAGLE-3 with the drafters in it."""
+    if answers.drafters == (NGRAM,):
+        _, name, body = _packaged("space/vllm_ngram.yaml").partition("\nspec_method:")
+        return name.lstrip() + body
+    _, name, body = _packaged("space/vllm_eagle3.yaml").partition("\nspec_method:")
+    body = body.replace("spec_model: ???", f"spec_model: {_drafters(answers)}")
+    return f"{_VLLM_DRAFT_HEAD}{name.lstrip()}{body}"
 
 
 def _drafters(answers: Answers) -> str:
@@ -126,7 +138,7 @@ def _workload(answers: Answers) -> str:
 
 
 def _preset(answers: Answers, host: str, model: str) -> str:
-    trials, engine = 20 if answers.engine == "sglang" else 12, _SGLANG if answers.engine == "sglang" else _LLAMACPP
+    trials, engine = {"sglang": (20, _SGLANG), "vllm": (20, _VLLM), "llamacpp": (12, _LLAMACPP)}[answers.engine]
     if answers.engine == "llamacpp" and answers.host != THIS_MACHINE:
         engine = _LLAMACPP_REMOTE
     return f"""\
@@ -195,6 +207,12 @@ _SPACE_HEAD = """\
 # another parameter a parameter exists. `specsweep plan` says what the engine's rules make of all this.
 """
 
+_VLLM_DRAFT_HEAD = """\
+# vLLM takes one JSON for speculation; here each entry of it is a flag: spec_method, spec_model, spec_tokens, ...
+# A drafter more: one more in the list of spec_model. Another kind of draft than EAGLE-3: its method in place of
+# eagle3, in spec_method and below `when` (eagle, mtp, draft_model).
+"""
+
 _LLAMACPP_DRAFT = """\
 spec_type: choice(draft-simple, ngram-simple)
 
@@ -219,6 +237,18 @@ engine:
     mem_fraction_static: 0.85
     attention_backend: triton    # drafts and verifies trees on every GPU; on Hopper fa3 is the faster one
     speculative_draft_attention_backend: triton
+
+limits:
+  start_s: 1800            # from the launch until the server is ready: large weights from a cold disk
+  stop_grace_s: 30
+"""
+
+_VLLM = """\
+engine:
+  # command: [/opt/vllm/bin/vllm, serve]   # where vLLM lives in an environment of its own
+  flags:
+    # tensor_parallel_size: 8    # GPUs that share the model
+    gpu_memory_utilization: 0.9
 
 limits:
   start_s: 1800            # from the launch until the server is ready: large weights from a cold disk

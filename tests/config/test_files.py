@@ -26,6 +26,12 @@ BROKEN_FILES = [
     ("itself", "defaults: [mine]\n", "the files cannot be combined"),
     ("interpolation", "objective: ${x\n", "the files cannot be combined"),
     ("list", "- objective\n", "preset/mine.yaml:2: should be a mapping: NAME: VALUE"),
+    ("text of a part", "host: {ssh: gpu1}\n", "host.ssh: 'gpu1' should be a mapping with destination"),
+    (
+        "name in a part",
+        "host: {ssh: {destination: h, prot: 1}}\n",
+        "host.ssh.prot: unknown name; valid: destination",
+    ),
     ("unknown name", "budget: {trails: 3}\n", "budget.trails: unknown name; valid: trials"),
     ("group is a number", "workload: 3\n", "workload: 3 should be a mapping with name, prompts"),
     ("option by number", "limits: {1: 2}\n", "limits.1: unknown name"),
@@ -40,6 +46,26 @@ BROKEN_FILES = [
     ("in the space", 'space: {spec_type: "\\udfff"}\n', "space.spec_type: '\\udfff' holds half a character"),
     ("condition", "space: {when: {spec_typ: {x: 1}}}\n", "space.when.spec_typ: not a parameter of the space"),
 ]
+
+
+def test_a_preset_without_its_first_line_is_told_which(write_files: WriteFiles) -> None:
+    folder = write_files({"preset/mine.yaml": "defaults: [override /workload: chat]\n"})
+    (line,) = mistakes("preset=mine", config_dir=folder)
+    assert line.endswith("; the first line of a preset is: # @package _global_")
+
+
+def test_defaults_that_name_no_file_say_so(write_files: WriteFiles) -> None:
+    folder = write_files({"model/mine.yaml": "defaults: [nothing]\nname: m\n"})
+    (line,) = mistakes("model=mine", config_dir=folder)
+    assert "In 'model/mine'" in line
+    assert line.endswith("; its `defaults` name a file that is not there")
+
+
+def test_a_folder_named_like_a_file_is_no_file(write_files: WriteFiles, tmp_path: Path) -> None:
+    folder = write_files({"model/mine.yaml": "name: m\npath: /m\n", "space/a.yaml/b.yaml": "x: 1\n"})
+    (folder / "model" / "mine.yaml").write_bytes(b"\xff\xfe")
+    (line,) = mistakes("model=mine", config_dir=folder)
+    assert "is not UTF-8" in line
 
 
 @pytest.mark.parametrize(

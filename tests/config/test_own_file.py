@@ -73,6 +73,8 @@ def test_a_folder_above_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("preset: nonesuch\n", "preset: 'nonesuch' is no option"),
         ("budget.trails: 5\n", "budget.trails: unknown name"),
         ("budget.trials: many\n", "budget.trials: 'many' should be a whole number"),
+        ("budgett.trials: 3\n", "budgett: unknown name"),
+        ("budgett: {trials: 3}\n", "budgett: unknown name"),
     ],
 )
 def test_a_mistake_in_it_is_one_message_that_names_the_file(text: str, told: str) -> None:

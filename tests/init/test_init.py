@@ -42,6 +42,9 @@ def enter(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ["--host", "gpu1", "--yes"],
         [*REMOTE, "--drafter", "/d/a: b", "--drafter", "org/eagle3", "--prompts", "chat"],
         ["--host", "gpu.example.org", "--model", "/models/hf", "--yes"],
+        ["--host", "gpu1", "--engine", "vllm", "--yes"],
+        ["--host", "gpu1", "--engine", "vllm", "--drafter", "/d/a: b", "--drafter", "org/eagle3", "--yes"],
+        ["--engine", "vllm", "--drafter", "ngram", "--yes"],
     ],
 )
 def test_what_is_written_composes_as_it_is(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +69,32 @@ def test_the_answers_are_in_the_configuration(tmp_path: Path, monkeypatch: pytes
     (path,) = (p for p in spec.space.parameters if p.name == "speculative_draft_model_path")
     assert path.domain.model_dump()["values"] == ("/d/a", "/d/b")
     assert [prompt.text for prompt in spec.workload.prompts] == [yaml.safe_load(PROMPTS)["text"]]
+
+
+@pytest.mark.parametrize(
+    ("drafters", "method", "searched"),
+    [
+        (["/d/a"], ("eagle3", "none"), {}),
+        (["/d/a", "/d/b"], ("eagle3", "none"), {"spec_model": ("/d/a", "/d/b")}),
+        (["ngram"], ("ngram", "none"), {"spec_prompt_lookup_min": (1, 2, 3, 4)}),
+    ],
+)
+def test_vllm_gets_a_space_of_its_drafters(
+    drafters: list[str],
+    method: tuple[str, ...],
+    searched: dict[str, tuple[object, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = [word for drafter in drafters for word in ("--drafter", drafter)]
+    assert main(["init", "x", "--host", "gpu1", "--engine", "vllm", *words, "--yes"]) == ExitCode.OK
+    enter("x", monkeypatch)
+    spec = load([]).spec
+    assert spec.engine.flags["gpu_memory_utilization"] == 0.9
+    found = {p.name: p.domain.model_dump() for p in spec.space.parameters}
+    assert found["spec_method"]["values"] == method
+    assert found.keys() >= {"spec_tokens", "enforce_eager"}
+    assert ("spec_model" in found) == (drafters != ["ngram"])
+    assert {name: found[name]["values"] for name in searched} == searched
 
 
 def test_it_plans_at_once_and_says_which_commands_come_next(
@@ -116,11 +145,13 @@ def test_without_a_terminal_what_is_missing_is_named(tmp_path: Path, capsys: pyt
     [
         ({"host": "gpu 1"}, "--host: 'gpu 1' should be local, or where ssh goes"),
         ({"host": "-oProxyCommand=x"}, "--host: '-oProxyCommand=x' should be"),
-        ({"engine": "vlm"}, "--engine: 'vlm' should be one of sglang, llamacpp"),
+        ({"engine": "vlm"}, "--engine: 'vlm' should be one of sglang, vllm, llamacpp"),
         ({"engine": "sglang", "model": "packaged"}, "--model: 'packaged' the packaged model is for llamacpp"),
         ({"model": "/m/${oc.env:HOME}"}, "--model:"),
         ({"drafters": " , "}, "--drafter: ',' should be at least one path"),
         ({"drafters": "ngram,/m/d.gguf"}, "--drafter:"),
+        ({"engine": "vllm", "drafters": "/m/d,ngram"}, "--drafter: '/m/d,ngram' ngram needs no model beside it"),
+        ({"engine": "sglang", "drafters": "ngram"}, "--drafter: 'ngram' ngram is for vllm and llamacpp"),
         ({"prompts": "nowhere.jsonl"}, "--prompts: 'nowhere.jsonl' is no file here"),
     ],
 )

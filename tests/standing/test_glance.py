@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from launchers.clock import SystemClock
 from sweeper.__main__ import main
 from sweeper.deciding.plan import progress
 from sweeper.errors import ExitCode
@@ -65,3 +66,20 @@ def test_a_study_that_is_not_there_is_one_clear_mistake(
     assert "study.storage" in capsys.readouterr().err
     assert main(["status", "--watch", "0.01", f"study.dir={tmp_path}"]) == ExitCode.USAGE
     assert "--watch: 0.01" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_watch_as_it_ends_any_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = open_study(tmp_path, sampler="random")
+    run(study, BUDGET)
+
+    def interrupted(clock: SystemClock, seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SystemClock, "sleep", interrupted)
+    place = [f"study.dir={tmp_path}", "study.name=night"]
+    assert main(["status", "--watch", "60", *place]) == ExitCode.INTERRUPTED
+    told = capsys.readouterr()
+    assert told.out.count("best ") == 1
+    assert told.err.splitlines() == ["specsweep: interrupted; nothing was left half done"]
