@@ -22,7 +22,7 @@ def equals(context: Context) -> Finding | None:
     return Finding(
         "equals",
         Severity.NOTE,
-        f"No difference is shown between these {len(near)}: the simplest is trial {simplest.number}",
+        f"No difference is shown between these {len(near)}: choose the simplest, trial {simplest.number}",
         f"Trials {names} cannot be told from the fastest drafting one, trial {best.number} "
         f"({context.shown(best)}). "
         f"{context.noise_words}.",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, TypeVar
 
 from launchers.clock import Clock
 from sweeper.tracking.place import Place, PlaceUnusable, check_database, check_writable
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+T = TypeVar("T")
 
 HTTP_TIMEOUT_S = 10
 _SETTINGS = {
@@ -48,6 +53,25 @@ class Calls:
             raise OutOfTime
         limit_http(min(HTTP_TIMEOUT_S, ceil(left_s)))
         return self.mlflow
+
+
+def within(seconds: float, work: Callable[[], T]) -> T | None:
+    """What `work` returns, or None when it takes longer. Raises what it raises.
+
+    HTTP timeouts hold for single reads, and an answer may come byte by byte. What takes longer is left to its
+    thread, which gives up at its next call or ends with the process.
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            done.set_exception(error)
+
+    Thread(target=run, name="mlflow", daemon=True).start()
+    finished, _ = wait([done], seconds)
+    return done.result() if finished else None
 
 
 def limit_http(seconds: int) -> None:

@@ -11,16 +11,15 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
 from launchers.clock import Clock
 from sweeper.errors import ConfigError
 from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import TrackingSpec
-from sweeper.tracking.client import HTTP_TIMEOUT_S, Calls, OutOfTime, limit_http, load_mlflow, open_client
+from sweeper.tracking.client import HTTP_TIMEOUT_S, Calls, OutOfTime, limit_http, load_mlflow, open_client, within
 from sweeper.tracking.experiment import lookup
 from sweeper.tracking.page import page_tags, view_fragment
 from sweeper.tracking.place import Place, mask, one_line, place_of, require_database, ui_address, ui_argv, ui_env
@@ -115,9 +114,15 @@ class Tracker:
             self._memory.refused.clear()
         elif self._clock.monotonic_s() < self._retry_at_s:
             return SyncReport(num_behind=self._behind(shelf), error=self._error)
+        limit_s = self._spec.sync_s if deadline_s is None else deadline_s
+        errors, memory = load_mlflow(), self._memory
+        num_before = memory.num_written
         with warnings.catch_warnings(action="ignore"):  # MLflow's own affairs, and the live view would be torn
-            num_written = self._try(study, shelf, deadline_s)
-        return SyncReport(num_written, self._behind(shelf), self._error)
+            error = self._bounded(limit_s, lambda: self._try(study, shelf, limit_s, deadline_s is None, errors))
+        self._error = self._no_answer(limit_s) if error is None else error
+        if error is None:
+            self._start_anew(shelf)
+        return SyncReport(memory.num_written - num_before, self._behind(shelf), self._error)
 
     def attach(self, study: StudyView, files: Mapping[str, bytes], deadline_s: float) -> str:
         """Show files of the whole study (by plain names) with the run that every study has, the baseline's.
@@ -127,62 +132,64 @@ class Tracker:
         """
         if self._client is None or not self._memory.is_loaded:
             return ""
-        said: list[str] = []
-        writing = Thread(target=lambda: said.append(self._attach(study, files, deadline_s)), daemon=True)
-        writing.start()
-        writing.join(
-            deadline_s + GRACE_S
-        )  # its own timeouts hold for single reads: an answer may come byte by byte
-        return said[0] if said else self._no_answer(deadline_s)
-
-    def _attach(self, study: StudyView, files: Mapping[str, bytes], deadline_s: float) -> str:
-        assert self._client is not None
         calls = Calls(self._client, self._clock, self._clock.monotonic_s() + deadline_s)
-        try:
-            Writer(calls, self._memory, study, None).attach(files)
-        except OutOfTime:
-            return self._no_answer(deadline_s)
-        except load_mlflow() as error:
-            return f"{mask(self._spec.uri)}: {one_line(error)}"
-        return ""
+        writer, errors = Writer(calls, self._memory, study, None), load_mlflow()
 
-    def _no_answer(self, deadline_s: float) -> str:
-        return f"{mask(self._spec.uri)}: no answer within {deadline_s:.0f} s"
+        def attached() -> str:
+            try:
+                writer.attach(files)
+            except OutOfTime:
+                return self._no_answer(deadline_s)
+            except errors as error:
+                return f"{mask(self._spec.uri)}: {one_line(error)}"
+            return ""
+
+        said = self._bounded(deadline_s, attached)
+        return self._no_answer(deadline_s) if said is None else said
+
+    def _bounded(self, limit_s: float, work: Callable[[], str]) -> str | None:
+        """What `work` returns; None when a server holds it up beyond its limit. A file does not."""
+        if "://" not in self._spec.uri or self._spec.uri.startswith("sqlite"):
+            return work()
+        return within(limit_s + GRACE_S, work)
+
+    def _no_answer(self, limit_s: float) -> str:
+        return f"{mask(self._spec.uri)}: no answer within {limit_s:.0f} s"
 
     def view_url(self, base: str) -> str:
         """The address of the study's run list on the MLflow page `base`; the page itself before the first sync."""
         known = self._memory.experiment_id
         return f"{base.rstrip('/')}/{view_fragment(known) if known else ''}"
 
-    def _try(self, study: StudyView, shelf: Shelf, deadline_s: float | None) -> int:
-        """How many runs were written. Sets the error and, after one, the moment of the next try."""
-        errors = load_mlflow()
-        memory = self._memory
-        num_before = memory.num_written
-        self._error = ""
-        began_s = self._clock.monotonic_s()
+    def _try(
+        self, study: StudyView, shelf: Shelf, limit_s: float, is_brief: bool, errors: tuple[type[Exception], ...]
+    ) -> str:
+        """Write what has changed, then what may have, of which `is_brief` writes a part. The error, or ""."""
+        memory, error = self._memory, ""
+        end_s = self._clock.monotonic_s() + limit_s
         try:
             place = place_of(self._spec)
             self._client = self._client or open_client(place)
-            end_s = began_s + (self._spec.sync_s if deadline_s is None else deadline_s)
             writer = Writer(Calls(self._client, self._clock, end_s), memory, study, place.artifact_root)
             writer.load()
-            self._error = writer.write(shelf.changed())
+            error = writer.write(shelf.changed())
             others = shelf.unsure(memory.shown)
-            self._error = self._error or writer.write(
-                others if deadline_s is not None else self._for_a_while(others)
-            )
+            error = error or writer.write(self._for_a_while(others) if is_brief else others)
             known = (study.objective, study.facts, study.verdict_text())
             writer.write_page(page_tags(*known, shelf.telling, memory.baseline_run))
         except OutOfTime:
             pass
-        except errors as error:
-            # What we knew may be wrong now (another database, a deleted experiment): look again next time.
-            self._memory = Memory(experiment_id=memory.experiment_id, refused=memory.refused, sent=memory.sent)
-            shelf.look_again()
-            self._retry_at_s = self._clock.monotonic_s() + RETRY_AFTER_S
-            self._error = f"{mask(self._spec.uri)}: {one_line(error)}"
-        return memory.num_written - num_before
+        except errors as caught:
+            self._start_anew(shelf)
+            error = f"{mask(self._spec.uri)}: {one_line(caught)}"
+        return error
+
+    def _start_anew(self, shelf: Shelf) -> None:
+        """What we knew may be wrong now (another database, a deleted experiment): look again next time."""
+        known = self._memory
+        self._memory = Memory(experiment_id=known.experiment_id, refused=known.refused, sent=known.sent)
+        shelf.look_again()
+        self._retry_at_s = self._clock.monotonic_s() + RETRY_AFTER_S
 
     def _for_a_while(self, views: Iterator[RunView]) -> Iterator[RunView]:
         """The views, until MAX_LOOKS were looked at or writing runs has taken REFRESH_S."""

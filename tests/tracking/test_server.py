@@ -191,3 +191,18 @@ def test_files_of_the_whole_study_lie_beside_those_of_its_baseline(
     shown = [seen.files(server, run).get("report.html") for run in seen.runs(server, study.name)]
     assert shown == [b"new", None, None, None]
     assert tracker.sync(study) == SyncReport()
+
+
+def test_answers_that_come_byte_by_byte_hold_nothing_up(
+    gateway: Gateway, tmp_path: Path, study: FakeStudy
+) -> None:
+    clock = ManualClock()
+    tracker = Tracker(spec_to(gateway, tmp_path, sync_s=1.0), clock)
+    gateway.behave = TRICKLE  # no single read is ever late
+    report = tracker.sync(study)
+    assert report == SyncReport(num_behind=4, error=f"{gateway.url}: no answer within 1 s")
+    gateway.behave = PASS
+    assert tracker.sync(study) == report  # not asked again so soon
+    clock.now_s += RETRY_AFTER_S
+    assert tracker.sync(study, deadline_s=60.0).num_behind == 0
+    assert seen.trial_numbers(gateway.url, study.name) == [0, 1, 2, 3]
