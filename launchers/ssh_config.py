@@ -60,7 +60,7 @@ class SshTarget:
 
 def _mistakes(target: SshTarget) -> Iterator[str]:
     if not _DESTINATION.fullmatch(target.destination):
-        yield "destination must be a host name or an alias (the user goes into `user`)"
+        yield "destination must be a host name or an alias (the user goes into `user`, the port into `port`)"
     if target.user and not _USER.fullmatch(target.user):
         yield f"user {target.user!r} cannot be a user name"
     if not 0 <= target.port <= 65535:

@@ -18,6 +18,7 @@ from sweeper import config
 from sweeper.commands.fleet import hosts_of
 from sweeper.commands.hosts import make_launcher
 from sweeper.commands.notes import arrival_notes, notes_on, shown_secrets_notes, storage_notes
+from sweeper.commands.screen import screen
 from sweeper.doctor import page
 from sweeper.doctor.context import Context
 from sweeper.doctor.examination import Report, examine, refused, report_of
@@ -32,7 +33,7 @@ _STYLES = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "bold red", 
 
 def doctor(arguments: argparse.Namespace) -> ExitCode:
     """Look at everything that a run with these settings needs; prints it. Starts nothing and changes nothing."""
-    clock, console = SystemClock(), Console(file=lenient(sys.stdout), highlight=False)
+    clock, console = SystemClock(), screen()
     began_s = clock.monotonic_s()
     with Console(file=lenient(sys.stderr)).status("looking at everything from here to the first token ..."):
         study, findings = _found(arguments)

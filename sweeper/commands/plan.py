@@ -16,12 +16,12 @@ from launchers.clock import Clock, SystemClock
 from sweeper import config
 from sweeper.commands.fleet import hosts_of, specs_of_hosts
 from sweeper.commands.notes import arrival_notes, notes_on, shown_secrets_notes, storage_notes
+from sweeper.commands.screen import screen
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.planning.making import Notes, plan_of
 from sweeper.planning.model import Plan
 from sweeper.planning.words import OK, QUIET, WARNING, Line, Part, parts
 from sweeper.spec import SweepSpec
-from sweeper.streams import lenient
 
 MAX_TRIALS_SHOWN = 50
 _STYLES = {OK: "green", WARNING: "yellow", QUIET: "dim", "": ""}
@@ -45,7 +45,7 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
         data = [json.loads(each.model_dump_json()) for each in plans]
         sys.stdout.write(json.dumps(data[0] if hosts is None else data, indent=2) + "\n")
         return ExitCode.OK
-    console = Console(file=lenient(sys.stdout), highlight=False)
+    console = screen()
     for each in plans:
         show(each, console, clock)
     return ExitCode.OK

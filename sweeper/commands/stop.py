@@ -31,6 +31,8 @@ def stop(arguments: argparse.Namespace) -> ExitCode:
     """
     place = config.load_place(arguments.overrides, arguments.config_dir)
     store = _store_of(place)
+    if store is None and not arguments.restore and any(w.startswith("study.name=") for w in arguments.overrides):
+        raise ConfigError([_no_such(place)])
     request = StopRequest(place.study, store, now=arguments.now)
     asked = request.at_work()
     if not _waited(request, place.study.name, SystemClock()):
@@ -45,6 +47,13 @@ def stop(arguments: argparse.Namespace) -> ExitCode:
     else:
         sys.stdout.write("".join(f"{line}\n" for line in told))
     return ExitCode.OK
+
+
+def _no_such(place: StudyPlace) -> str:
+    return (
+        f"study.name: there is no study {place.study.name!r} in {place.study.dir}; specsweep studies lists them. "
+        "To clear the host of what sweeps have left there, give the settings of the run without study.name"
+    )
 
 
 def _store_of(place: StudyPlace) -> StudyStore | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import sys
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -15,17 +13,14 @@ from launchers.clock import SystemClock
 from sweeper import config
 from sweeper.catalogue import Catalogue, Entry, catalogue
 from sweeper.commands.as_json import print_json
+from sweeper.commands.screen import screen
 from sweeper.errors import ExitCode
 from sweeper.metrics import METRICS
-from sweeper.streams import lenient
 from sweeper.tally import spent
 from sweeper.text import plain
 
 _NARROW = 110
 """Below so many columns each study has lines of its own instead of a row."""
-
-_UNBOUND = 240
-"""Columns where no terminal says how many there are."""
 
 _COLUMNS = ("study", "state", "trials", "best", "age", "engine", "model")
 _MAX_VERDICT = 60
@@ -45,10 +40,7 @@ def studies(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _show(found: Catalogue, now: datetime.datetime) -> None:
-    stream = lenient(sys.stdout)
-    console = Console(file=stream, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=stream, highlight=False, width=_UNBOUND)
+    console = screen()
     if console.width < _NARROW:
         for entry in found.studies:
             console.print(_block(entry, now))

@@ -125,6 +125,7 @@ TABLE: tuple[Mistake, ...] = (
     Mistake(STUDIES, "MLflow's database for the study", ("run", "study.storage=sqlite:///sweeps/mlflow.db"), ("study.storage: 'sqlite:///sweeps/mlflow.db' is MLflow's database too",)),
     Mistake(STUDIES, "nothing to go on with", ("resume",), ("study.dir: there is no study in 'sweeps' yet",)),
     Mistake(STUDIES, "a study that nobody begun", ("resume", "nihgt", "study.dir=kept"), ("study.name: 'nihgt' is not in this storage", "night"), {"kept/optuna.db": STUDY}),
+    Mistake(STUDIES, "a study to stop that is none", ("stop", "study.name=nihgt", "study.dir=kept"), ("study.name: there is no study 'nihgt' in kept", "specsweep studies"), {"kept/optuna.db": STUDY}),
     Mistake(STUDIES, "a trial that is none", ("export", "trial=seven", "study.name=night", "study.dir=kept"), ("trial=seven: write the number of a trial",), {"kept/optuna.db": STUDY}),
     Mistake(STUDIES, "a comparison with nothing", ("report", "study.name=night", "study.dir=kept", "--with", "old"), ("--with old: study.name: 'old' is not in this storage",), {"kept/optuna.db": STUDY}),
     Mistake(HOSTS, "a preset that needs a host", ("run", "preset=sglang_any"), ("host.ssh.destination: is missing",)),
