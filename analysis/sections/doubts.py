@@ -44,7 +44,9 @@ def doubts(reading: Reading) -> Section | None:
         for text in _texts(launch):
             groups.setdefault(re.sub(r"\d+(?:[.,]\d+)*", "#", text), []).append((launch, text))
     if not groups:
-        none = Paragraph(Markdown("None: no launch showed a reason to look twice."))
+        nothing = "Imported results were looked at from outside: what a launch would show is not known."
+        words = nothing if reading.imported else "None: no launch showed a reason to look twice."
+        none = Paragraph(Markdown(words))
         return Section("Doubts", [none]) if reading.measured else None
     touched = {(n.trial_number, n.launch_number) for found in groups.values() for n, _ in found}
     words = (

@@ -55,7 +55,13 @@ def lead(reading: Reading) -> Bullets:
     if reading.span:
         start, end = reading.span
         length = duration(reading.wall_clock_s)
-        items.append(f"**Time:** {moment(start)} to {moment(end)} UTC, {length} from first start to last stop")
+        dated = (
+            f"{moment(start)} UTC, the date of the results"
+            if start == end
+            else f"{moment(start)} to {moment(end)} UTC"
+        )
+        spent = "" if reading.imported else f", {length} from first start to last stop"
+        items.append(f"**Time:** {dated}{spent}")
         hosts = ", ".join(dict.fromkeys(inline(launch.host) for launch in reading.launches))
         items.append(f"**Where:** host {hosts}, {_engine(reading.fingerprint)}")
         items.append(f"**Ranked by:** {_objective(reading)}")
@@ -76,6 +82,8 @@ def _state(reading: Reading) -> str:
     running = reading.in_state(TrialState.RUNNING)
     if not reading.recorded:
         return "nothing has been measured yet."
+    if reading.imported:
+        return "imported: results that were measured elsewhere, as far as they were recorded there."
     if running:
         words = f"not finished. Begun and not ended ({trials(running)}): being measured now, or interrupted."
         return f"{words} This report shows what is known so far."

@@ -246,6 +246,9 @@ def test_an_imported_study_can_be_asked_and_reported(tmp_path: Path) -> None:
     report = markdown(stored(tmp_path), simplicity_of("sglang"))
     assert "130.0" in report
     assert "differ in imported" not in report
+    assert "**State:** imported" in report
+    assert "from first start to last stop" not in report
+    assert "no launch showed a reason" not in report
     assert "No gain over the baseline has been shown" in report
 
 
