@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 MASK = "***"
 
@@ -32,6 +33,7 @@ _SHAPES = (
 )
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether a flag or variable of this name holds a secret: its last word says so (`HF_TOKEN`, `api-key`).
 
@@ -47,13 +49,12 @@ def hide_shapes(text: str) -> str:
     return text
 
 
-def shaped_secrets(text: str) -> Iterator[str]:
+@lru_cache(maxsize=4096)  # a study's command lines are the same few words, thousands of times
+def shaped_secrets(text: str) -> tuple[str, ...]:
     """The values that `hide_shapes` would hide; of an address its password alone."""
-    for number, shape in enumerate(_SHAPES):
-        for found in shape.finditer(text):
-            value = found[2]
-            if secret := value.partition(":")[2] if number == 0 else value:
-                yield secret
+    found = [(number, match[2]) for number, shape in enumerate(_SHAPES) for match in shape.finditer(text)]
+    told = (value.partition(":")[2] if number == 0 else value for number, value in found)
+    return tuple(filter(None, told))
 
 
 def masked_words(words: Iterable[str]) -> tuple[str, ...]:

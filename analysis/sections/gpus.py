@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import lru_cache
 
 from analysis.blocks import Block, Bullets, Paragraph, Section, Table
 from analysis.markup import MISSING, Markdown, count, inline
@@ -25,7 +26,7 @@ def gpus(reading: Reading) -> Section | None:
         return None
     samples = sum(launch.gpu.num_samples for launch in seen)
     words = f"nvidia-smi was asked {count(samples, 'time')} while {count(len(seen), 'launch')} were measured."
-    keys = sorted({key for launch in seen for key in _keys(launch.gpu)})
+    keys = sorted({key for launch in seen for key in _places(launch.gpu.gpus)})
     columns = {
         "GPU": "r",
         "SM clock (MHz): mean": "r",
@@ -42,15 +43,16 @@ def gpus(reading: Reading) -> Section | None:
     return Section("GPUs", [*blocks, *_notes(seen)])
 
 
-def _keys(window: GpuWindow) -> list[Key]:
-    """The GPUs in their order; where a server spans several hosts, an index comes once per host."""
-    return [(window.gpus[:place].count(index), index) for place, index in enumerate(window.gpus)]
+@lru_cache(maxsize=256)
+def _places(gpus: tuple[int, ...]) -> dict[Key, int]:
+    """Where each GPU's numbers are; where a server spans several hosts, an index comes once per host."""
+    return {(gpus[:place].count(index), index): place for place, index in enumerate(gpus)}
 
 
 def _gpu_row(key: Key, windows: Sequence[GpuWindow]) -> list[Markdown]:
     def values(field: str) -> list[float]:
-        found = ((_keys(window).index(key), getattr(window, field)) for window in windows if key in _keys(window))
-        return [numbers[place] for place, numbers in found if place < len(numbers)]
+        found = ((_places(window.gpus).get(key), getattr(window, field)) for window in windows)
+        return [numbers[place] for place, numbers in found if place is not None and place < len(numbers)]
 
     def cell(numbers: Sequence[float]) -> Markdown:
         return Markdown(f"{numbers[0]:,.0f}") if numbers else MISSING
