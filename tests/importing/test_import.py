@@ -261,7 +261,10 @@ def test_a_switch_that_only_some_drafting_rows_have_is_off_in_the_others(tmp_pat
     assert answer.measured.number == answer.rest_of.number == 3
     _, without = ask(stored(tmp_path), {"num_steps": "3", "disable_cuda_graph": "true"})
     assert without.measured is None
-    assert without.forecast.throughput.mean < 0.9 * answer.forecast.throughput.mean
+    slower, faster = without.forecast.throughput, answer.forecast.throughput
+    assert slower is not None
+    assert faster is not None
+    assert slower.mean < 0.9 * faster.mean
 
 
 def test_the_report_of_imported_results_names_no_files_and_no_noise_that_was_not_seen(tmp_path: Path) -> None:
