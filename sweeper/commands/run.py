@@ -175,10 +175,10 @@ def _write_report(console: Console, spec: SweepSpec, study: Study, tracker: trac
     """
     try:
         paths = write_beside(spec.study, spec.engine.name)
+        files = {f"report{path.suffix}": path.read_bytes() for path in paths}
     except (OSError, SpecsweepError, *STORAGE_ERRORS) as error:
         console.print(f"The report could not be written: {error}", markup=False, highlight=False)
         return None
-    files = {f"report{path.suffix}": path.read_bytes() for path in paths}
     if refusal := tracker.attach(study, files, spec.tracking.sync_s):
         console.print(f"MLflow did not take the report: {refusal}", markup=False, highlight=False)
     return paths[0]

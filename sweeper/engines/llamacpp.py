@@ -33,6 +33,7 @@ from sweeper.engines.llamacpp_rules import (
     spec_types,
     value_mistakes,
 )
+from sweeper.engines.own_template import AppliesTemplates
 from sweeper.engines.serving import Loads, OwnFormats, Serving, placed_by
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
@@ -50,7 +51,7 @@ _PHASES = (
 )
 
 
-class LlamaCpp:
+class LlamaCpp(AppliesTemplates):
     """The engine `llamacpp`. Its server reports little of itself: see `effective`."""
 
     name = "llamacpp"
@@ -251,16 +252,6 @@ class LlamaCpp:
     def flushed(self, answer: bytes) -> bool:
         """Never asked."""
         return True
-
-    def template_argv(
-        self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
-    ) -> tuple[str, ...]:
-        """Empty: the server applies the template itself."""
-        return ()
-
-    def parse_template(self, output: str) -> list[tuple[int, ...]]:
-        """Never asked."""
-        raise ValueError("llama.cpp applies the chat template itself")
 
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
         """A streamed (chat) completion, without prompt cache: a repeat must not be cheaper than the first pass."""

@@ -23,6 +23,7 @@ from sweeper.engines.base import (
 )
 from sweeper.engines.draft_counters import parse_counters
 from sweeper.engines.help_text import long_flags
+from sweeper.engines.own_template import AppliesTemplates
 from sweeper.engines.serving import Loads, OwnFormats, Serving
 from sweeper.engines.vllm_diagnosis import diagnose_log
 from sweeper.engines.vllm_flags import flag_mistakes
@@ -52,7 +53,7 @@ except PackageNotFoundError:
 _KEPT_ELSEWHERE = ("kv_transfer_config", "kv_offloading_size", "kv_offloading_backend")
 
 
-class Vllm:
+class Vllm(AppliesTemplates):
     """The engine `vllm`: `vllm serve`."""
 
     name = "vllm"
@@ -246,16 +247,6 @@ class Vllm:
     def flushed(self, answer: bytes) -> bool:
         """`{"success": false}` comes with status 200 while the last request still holds its blocks."""
         return vllm_answers.flushed(answer)
-
-    def template_argv(
-        self, command: Sequence[str], config: ServerConfig, model_path: str, texts: Sequence[str]
-    ) -> tuple[str, ...]:
-        """Empty: the server applies the template itself."""
-        return ()
-
-    def parse_template(self, output: str) -> list[tuple[int, ...]]:
-        """Never asked."""
-        raise ValueError("vLLM applies the chat template itself")
 
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
         """A streamed (chat) completion."""
