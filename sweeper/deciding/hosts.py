@@ -40,14 +40,14 @@ class Level:
         return self.value * self.drift.factor(moment)
 
 
+def measured_on(trials: Sequence[TrialRecord], objective: str) -> tuple[str, ...]:
+    """The hosts that have measured the baseline, and so have a level; the one that did so first comes first."""
+    return tuple(_of_baseline(trials, objective))
+
+
 def levels_of(trials: Sequence[TrialRecord], objective: str) -> dict[str, Level]:
-    """Host to level, for every host that has measured the baseline; the host that did so first comes first."""
-    by_host: dict[str, list[LaunchRecord]] = {}
-    for trial in comparable([trial for trial in trials if trial.is_baseline])[0]:
-        for launch in trial.measured:
-            if usable(launch, objective):
-                by_host.setdefault(launch.host, []).append(launch)
-    return {host: _level(launches, objective) for host, launches in by_host.items()}
+    """Host to level, for every host of `measured_on`, in its order."""
+    return {host: _level(launches, objective) for host, launches in _of_baseline(trials, objective).items()}
 
 
 def on_scale_of(trials: Sequence[TrialRecord], objective: str, host: str) -> tuple[TrialRecord, ...]:
@@ -82,10 +82,11 @@ def value_to_tell(trials: Sequence[TrialRecord], objective: str, launch: LaunchR
     As of this moment: what is learned of the hosts later does not change what was told.
     """
     value = launch.metrics[objective]
-    levels = levels_of(trials, objective)
-    first = next(iter(levels), launch.host)
-    if first == launch.host or launch.host not in levels:
+    hosts = measured_on(trials, objective)
+    first = next(iter(hosts), launch.host)
+    if first == launch.host or launch.host not in hosts:
         return value
+    levels = levels_of(trials, objective)
     return value * levels[first].at(launch.started_at) / levels[launch.host].at(launch.started_at)
 
 
@@ -96,9 +97,10 @@ def apart(one: Level, other: Level) -> dict[str, tuple[str, str]]:
 
 def scale_text(trials: Sequence[TrialRecord], objective: str, host: str) -> str:
     """How the hosts compare and whose scale is used, as a sentence; empty for a single host."""
-    levels = levels_of(trials, objective)
-    if len(levels) < 2 or host not in levels:
+    hosts = measured_on(trials, objective)
+    if len(hosts) < 2 or host not in hosts:
         return ""
+    levels = levels_of(trials, objective)
     ratios = [
         f"{name} {level.value / levels[host].value:.3f} x" if not (facts := apart(levels[host], level))
         else f"{name} is kept apart ({', '.join(f'{n}: {a} here, {b} there' for n, (a, b) in facts.items())})"
@@ -106,6 +108,16 @@ def scale_text(trials: Sequence[TrialRecord], objective: str, host: str) -> str:
         if name != host
     ]  # fmt: skip
     return f"All values are on the scale of host {host}, by the hosts' baselines: {'; '.join(ratios)}."
+
+
+def _of_baseline(trials: Sequence[TrialRecord], objective: str) -> dict[str, list[LaunchRecord]]:
+    """Host to its comparable launches of the baseline."""
+    by_host: dict[str, list[LaunchRecord]] = {}
+    for trial in comparable([trial for trial in trials if trial.is_baseline])[0]:
+        for launch in trial.measured:
+            if usable(launch, objective):
+                by_host.setdefault(launch.host, []).append(launch)
+    return by_host
 
 
 def _level(launches: Sequence[LaunchRecord], objective: str) -> Level:

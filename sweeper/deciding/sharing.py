@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sweeper.deciding.hosts import levels_of, on_scale_of
+from sweeper.deciding.hosts import measured_on, on_scale_of
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.plan import Step, closing_steps, resumed, search_step, searches_on, with_control
 from sweeper.records import Purpose, TrialRecord, TrialState
@@ -59,7 +59,7 @@ def shared_step(
     orphan = next((trial for trial in running if trial.number not in crew.busy), None)
     searching = searches_on(trials, budget, space_left)
     has_work = searching or orphan is not None or trials[0] in running
-    if has_work and crew.host not in levels_of(trials, ranking.objective):
+    if has_work and crew.host not in measured_on(trials, ranking.objective):
         return Step(Purpose.BASELINE, 0)
     if orphan is not None:
         return resumed(orphan)
@@ -75,8 +75,8 @@ def scale_host(trials: Sequence[TrialRecord], objective: str, closing_host: str)
 
     Empty before the baseline was measured.
     """
-    levels = levels_of(trials, objective)
-    return closing_host if closing_host in levels else next(iter(levels), "")
+    hosts = measured_on(trials, objective)
+    return closing_host if closing_host in hosts else next(iter(hosts), "")
 
 
 def _closing(
@@ -90,12 +90,12 @@ def _closing(
         return None
     if steps[0].purpose is Purpose.RECHECK:
         free = [step for step in steps if step.trial_number not in crew.busy]
-        if free and crew.host in levels_of(trials, objective):
+        if free and crew.host in measured_on(trials, objective):
             return with_control(free[0], on_scale_of(trials, objective, crew.host), budget)
         return Wait("other workers launch the close ones again")
     if crew.is_closing and crew.host != crew.closing_host:
         return Wait(f"the finalists are launched in turn on host {crew.closing_host}")
-    if crew.host not in levels_of(trials, objective):
+    if crew.host not in measured_on(trials, objective):
         return Step(Purpose.BASELINE, 0)
     if crew.host == crew.closing_host:
         return steps[0]
