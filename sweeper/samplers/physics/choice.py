@@ -27,11 +27,10 @@ class Worth:
     total: FloatArray
 
 
-def weigh(knowledge: Knowledge, model: Model, batch: Batch, best: float, rng: np.random.Generator) -> Worth:
+def weigh(knowledge: Knowledge, model: Model, batch: Batch, best: Batch, rng: np.random.Generator) -> Worth:
     """Both for each candidate; lessons only for those that might matter. The chance to start is included."""
-    chance, predicted = knowledge.chance(batch), model.predict(batch)
-    mean, variance = predicted.throughput, predicted.throughput_variance
-    gain = chance * expected_improvement(mean, variance, best)
+    chance, (mean, variance) = knowledge.chance(batch), model.lead(batch, best)
+    gain = chance * expected_improvement(mean, variance)
     hopes = mean + np.sqrt(variance) + np.log(chance)
     asked = np.argsort(-hopes, kind="stable")[:_NUM_ASKED]
     some = rng.integers(len(gain), size=_NUM_TRIALS)

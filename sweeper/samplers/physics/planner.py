@@ -81,7 +81,7 @@ class Planner:
         forecast = _describe(knowledge, model, batch, reason)
         if model is None:
             return forecast
-        gain, _ = knowledge.gain(model, batch, knowledge.best(model)[1])
+        gain, _ = knowledge.gain(model, batch, knowledge.best(model).take([0]))
         return replace(forecast, expected_gain=float(gain[0]))
 
     def _open(self, situation: Situation, given: Given) -> Proposal | None:
@@ -126,7 +126,8 @@ class Planner:
         model = _believed(knowledge, trust)
         if model is None:
             return None
-        known, best = knowledge.best(model)
+        known = knowledge.best(model)
+        best = known.take([0])
         candidates = self._pool.candidates(
             lambda batch: knowledge.gain(model, batch, best), self._around(known), given, situation.rng
         )
