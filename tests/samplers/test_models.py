@@ -21,6 +21,7 @@ from sweeper.samplers.physics import (
 )
 from sweeper.samplers.physics.acquisition import expected_improvement, value_of_lessons
 from sweeper.samplers.physics.batch import Batch
+from sweeper.samplers.physics.choice import weigh
 from sweeper.samplers.physics.encoding import Encoding
 from sweeper.samplers.physics.evidence import MAX_MEASURED, gather
 from sweeper.samplers.physics.expectations import Expectations
@@ -233,8 +234,9 @@ def test_misses_beyond_the_models_own_error_widen_it_and_small_ones_do_not_narro
 def test_with_errors_widened_more_is_to_be_gained() -> None:
     knowledge = taught(observed(Server(), 40))
     assert knowledge.physics is not None
-    batch, best = some(30), knowledge.best(knowledge.physics).take([0])
-    narrow, wide = (knowledge.gain(knowledge.physics, batch, best, by)[0] for by in (1.0, 2.0))
+    best = knowledge.best(knowledge.physics).take([0])
+    worth = weigh(knowledge, knowledge.physics, some(30), best, np.random.default_rng(0))
+    narrow, wide = (worth.gain(by) for by in (1.0, 2.0))
     assert (wide >= narrow).all()
     assert wide.max() > narrow.max()
 

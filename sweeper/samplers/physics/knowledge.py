@@ -87,15 +87,13 @@ class Knowledge:
         others = np.flatnonzero(kinds != kinds[0])[:1]
         return measured.take(np.concatenate([order[:1], order[others]]))
 
-    def gain(
-        self, model: Model, batch: Batch, best: Batch, widening: float = 1.0
-    ) -> tuple[FloatArray, FloatArray]:
+    def gain(self, model: Model, batch: Batch, best: Batch) -> tuple[FloatArray, FloatArray]:
         """The relative gain over the best one that each configuration should bring, and its lead: [n] each.
 
-        The chance to start is included. best: one configuration. widening: what the errors are multiplied by.
+        The chance to start is included. best: one configuration.
         """
         mean, variance = model.lead(batch, best)
-        return expected_improvement(mean, widening**2 * variance) * self.chance(batch), mean
+        return expected_improvement(mean, variance) * self.chance(batch), mean
 
 
 def _imagined(evidence: Evidence, pending: Batch, model: Model) -> Evidence:
