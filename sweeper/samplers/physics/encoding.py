@@ -23,7 +23,7 @@ _MANY_VALUES = 100
 """Of a longer list of numbers only those of three significant bits are looked at."""
 
 _DEFAULT_STEPS = 3.0
-"""Where the number of steps is neither searched nor given, nor told by a chain's tokens: what most servers draft."""
+"""Where steps are neither searched nor given, nor told by a chain's tokens: what most servers draft."""
 
 
 @dataclass(frozen=True)
