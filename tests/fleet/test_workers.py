@@ -79,6 +79,7 @@ def test_a_server_that_restarts_in_mid_sweep_loses_and_doubles_nothing(
 ) -> None:
     fleet = fleet_of(trials=12)
     crew = [fleet.start("a"), fleet.start("b")]
+    crew[1].wait_for("launch")  # who is still on its way to a server that is gone takes the address for wrong
     for mode in ("fast", "immediate"):
         crew[0].wait_for("launch")
         postgres.stop(mode)
