@@ -137,16 +137,20 @@ def test_a_cancelled_fleet_gives_its_trials_back_and_leaves_no_server(fleet: Fle
     assert all(not trial.launches or trial.state is TrialState.COMPLETE for trial in fleet.trials())
 
 
-def test_a_job_that_slurm_takes_its_node_from_joins_again_when_it_has_one(fleet: Fleet) -> None:
+def test_a_job_that_slurm_takes_its_node_from_joins_again_and_one_ctrl_c_lets_it_finish(fleet: Fleet) -> None:
     fleet.slow_launches()
-    running = fleet.start("slurm.nodes=1", "budget.trials=3")
-    running.wait_for(r"n\d \| .*trial 1: ")
+    running = fleet.start("slurm.nodes=1", "budget.trials=30")
+    running.wait_for(r"n\d \| .*trial 0: baseline")
     job = fleet.cluster.ask("squeue", "--noheader", "--format=%i")
     fleet.cluster.ask("scontrol", "requeue", job)
     running.wait_for(rf"slurm \| job {job} is to run again")
     fleet.quick_launches()
-    assert running.end() == 0, running.output
-    assert [trial.state for trial in fleet.trials()] == [TrialState.COMPLETE] * 3
+    running.wait_for(r"n\d \| .*trial 1: ")
+    running.kill(signal.SIGINT)
+    assert running.end() == 130, running.output
+    states = {trial.state for trial in fleet.trials()}
+    assert states == {TrialState.COMPLETE}
+    assert 2 <= len(fleet.trials()) < 30
     assert doubled(fleet.trials()) == []
 
 
