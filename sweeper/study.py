@@ -24,7 +24,7 @@ from sweeper.deciding.verdict import Simplicity, Verdict, decide
 from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint
 from sweeper.leases import LeaseLost
-from sweeper.ownership import Ownership, Sole
+from sweeper.ownership import Ownership, Sole, still_there
 from sweeper.policy import POLICY
 from sweeper.records import LaunchRecord, Proposal, Purpose, Reference, TrialRecord, TrialState
 from sweeper.samplers.choice import PHYSICS, SamplerSettings
@@ -245,7 +245,7 @@ class Study:
         return scale_host(trials, self.objective, self._closing_host)
 
     def _trial(self, number: int) -> TrialRecord:
-        return next(trial for trial in self.trials() if trial.number == number)
+        return still_there(self.trials(), number)
 
     def _orphans(self, crew: Crew | None) -> list[TrialRecord]:
         """Trials that were begun, not told, and are under no living worker's lease."""
