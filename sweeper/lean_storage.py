@@ -18,9 +18,11 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.storages import RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
+from pydantic_core import from_json
 
+from sweeper.memory import sharing
 from sweeper.records import LaunchRecord
-from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, sharing
+from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
 
 _CHUNK = 400
 """Trials that are read at once: below what any database takes as parameters of one statement."""
@@ -119,7 +121,7 @@ class LeanStorage(RDBStorage):
                 },
                 distributions={p.param_name: _distribution(p.distribution_json) for p in params[row.trial_id]},
                 user_attrs=self._user_attrs(row, user[row.trial_id]),
-                system_attrs={attr.key: json.loads(attr.value_json) for attr in system[row.trial_id]},
+                system_attrs={attr.key: _value(attr.value_json) for attr in system[row.trial_id]},
                 intermediate_values={
                     v.step: models.TrialIntermediateValueModel.stored_repr_to_intermediate_value(
                         v.intermediate_value, v.intermediate_value_type
@@ -134,7 +136,7 @@ class LeanStorage(RDBStorage):
     def _user_attrs(self, row: Any, attrs: Sequence[Any]) -> dict[str, Any]:  # noqa: ANN401  (a row)
         saved = {a.key: self.read(a.value_json) for a in attrs if a.key.startswith(LAUNCH)}
         self.launches[row.trial_id] = tuple(saved.values())
-        return {a.key: saved[a.key].excerpt() if a.key in saved else json.loads(a.value_json) for a in attrs}
+        return {a.key: saved[a.key].excerpt() if a.key in saved else _value(a.value_json) for a in attrs}
 
     def read(self, text: str) -> SavedLaunch | Unreadable:
         """A stored launch from its JSON; what is equal to the one read before is held in memory once."""
@@ -148,6 +150,14 @@ class LeanStorage(RDBStorage):
 
 def _attr(study_id: int, name: str) -> sqlalchemy.Select[Any]:
     return sqlalchemy.select(STUDY.c.value_json).where(STUDY.c.study_id == study_id, STUDY.c.key == name)
+
+
+def _value(text: str) -> Any:  # noqa: ANN401  (JSON)
+    """As json.loads, but the same few names and words in thousands of trials are held in memory once."""
+    try:
+        return from_json(text, cache_strings="all")
+    except ValueError:  # halves of surrogate pairs, which only json.loads takes
+        return json.loads(text)
 
 
 def _by_trial(connection: sqlalchemy.Connection, table: Any, ids: Sequence[int]) -> Rows:  # noqa: ANN401  (a table)

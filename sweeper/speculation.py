@@ -56,16 +56,24 @@ class Physics:
     facts: HostFacts = field(default_factory=HostFacts)
 
     def sampler(self, seed: int) -> PhysicsSampler:
-        """A sampler that carries nothing from trial to trial."""
-        return PhysicsSampler(
-            self.space,
-            self.sampler_roles,
-            seed,
-            observe=self.observe,
-            spelling=self.spelling,
-            earlier=self.earlier,
-            all_reduce=self.all_reduce(),
-        )
+        """A sampler whose proposals depend on the seed and on the study's trials alone."""
+        times = self.all_reduce()
+        if not self._made or self._made[-1][0] != times:
+            made = PhysicsSampler(
+                self.space,
+                self.sampler_roles,
+                observe=self.observe,
+                spelling=self.spelling,
+                earlier=self.earlier,
+                all_reduce=times,
+            )
+            self._made[:] = [(times, made)]
+        return self._made[-1][1].with_seed(seed)
+
+    @cached_property
+    def _made(self) -> list[tuple[AllReduce | None, PhysicsSampler]]:
+        """The sampler that was made last, with the timings that it was made for."""
+        return []
 
     @cached_property
     def space(self) -> SearchSpace:
