@@ -80,7 +80,8 @@ class Alike(Mapping[str, FlagValue]):
 def alike(ours: Mapping[str, FlagValue], theirs: Mapping[str, FlagValue]) -> Mapping[str, FlagValue]:
     """`ours`, held by how it differs from `theirs` where that is little."""
     most = theirs.most if isinstance(theirs, Alike) else theirs
-    different = {name: value for name, value in ours.items() if not _has(most, name, value)}
+    others = [item for item in ours.items() if most.get(item[0]) is not item[1]]  # most are the very same
+    different = {name: value for name, value in others if not _has(most, name, value)}
     absent = frozenset(most.keys() - ours.keys())
     if len(different) + len(absent) > (1 - _MOST) * len(most):
         return ours
@@ -90,6 +91,4 @@ def alike(ours: Mapping[str, FlagValue], theirs: Mapping[str, FlagValue]) -> Map
 def _has(settings: Mapping[str, FlagValue], name: str, value: FlagValue) -> bool:
     """Whether the setting has this very value, written alike: 1, 1.0 and True are equal, as are 0.0 and -0.0."""
     known = settings.get(name)
-    return known is value or (
-        type(known) is type(value) and known == value and (bool(known) or repr(known) == repr(value))
-    )
+    return type(known) is type(value) and known == value and (bool(known) or repr(known) == repr(value))

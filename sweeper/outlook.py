@@ -6,20 +6,36 @@ here beside what it was drawn from, and holds while that is the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 from sweeper.asking import Asking
 from sweeper.deciding.best_so_far import reference
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.hosts import on_scale_of
-from sweeper.deciding.plan import Progress, num_planned, progress
+from sweeper.deciding.plan import Progress, Step, next_step, num_planned, progress
 from sweeper.deciding.sharing import CLOSING_HOST, Ranking, scale_host
 from sweeper.records import Reference, TrialRecord, TrialState
 from sweeper.samplers.choice import PHYSICS, SamplerSettings
 from sweeper.samplers.physics import is_enough
 from sweeper.spec import BudgetSpec
 from sweeper.storage import StudyStore
+
+Answer = TypeVar("Answer")
+
+
+class Kept(Generic[Answer]):
+    """An answer with what it was drawn from; another one is drawn when that differs."""
+
+    def __init__(self) -> None:
+        self._drawn: tuple[tuple[object, ...], Answer] | None = None
+
+    def of(self, drawn_from: tuple[object, ...], draw: Callable[[], Answer]) -> Answer:
+        """The answer that is drawn from this."""
+        if self._drawn is None or self._drawn[0] != drawn_from:
+            self._drawn = drawn_from, draw()
+        return self._drawn[1]
 
 
 class Outlook:
@@ -30,8 +46,8 @@ class Outlook:
         self._asking = asking
         self._learns_gains = settings.name == PHYSICS
         self._ranking = ranking
-        self._drawn_from: tuple[object, ...] = ()
-        self._drawn: Progress | None = None
+        self._progress: Kept[Progress] = Kept()
+        self._step: Kept[Step | None] = Kept()
 
     def progress(self, budget: BudgetSpec, host: str) -> Progress:
         """Where the sweep stands; values are on the scale of `host`, if that is named."""
@@ -40,20 +56,24 @@ class Outlook:
         closing = self.scale_host(trials)
         hosts = (host or closing, closing)
         drawn_from = (_weighty(trials), num_planned(trials, budget, left), budget, left, hosts)
-        if self._drawn is None or self._drawn_from != drawn_from:
-            self._drawn = self._progress(trials, budget, left, *hosts)
-            self._drawn_from = drawn_from
-        return self._drawn
 
-    def _progress(
-        self, trials: Sequence[TrialRecord], budget: BudgetSpec, left: bool, host: str, closing: str
-    ) -> Progress:
+        def seen_on(name: str) -> Progress:
+            objective, gate = self._ranking.objective, self._ranking.gate
+            return progress(on_scale_of(trials, objective, name), budget, objective, left, gate)
+
+        def draw() -> Progress:
+            ours = seen_on(hosts[0])
+            if hosts[0] == closing:
+                return ours
+            return replace(ours, launches_left=seen_on(closing).launches_left)  # where finalists are confirmed
+
+        return self._progress.of(drawn_from, draw)
+
+    def next_step(self, trials: tuple[TrialRecord, ...], budget: BudgetSpec) -> Step | None:
+        """The next launch of a study's only worker, or None when the sweep is complete."""
         objective, gate = self._ranking.objective, self._ranking.gate
-        seen = progress(on_scale_of(trials, objective, host), budget, objective, left, gate)
-        if host == closing:
-            return seen
-        there = on_scale_of(trials, objective, closing)  # finalists are confirmed on one host's scale
-        return replace(seen, launches_left=progress(there, budget, objective, left, gate).launches_left)
+        left = self.anything_left(trials, budget)
+        return self._step.of((trials, budget, left), lambda: next_step(trials, budget, objective, left, gate))
 
     def search_is_over(self, budget: BudgetSpec) -> str:
         """Why the search ended before its budget was spent, in words; empty while it goes on."""

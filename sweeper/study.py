@@ -15,7 +15,7 @@ from sweeper.asking import Asking
 from sweeper.candidates import Candidates
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.hosts import on_scale_of, value_to_tell
-from sweeper.deciding.plan import Progress, Step, next_step
+from sweeper.deciding.plan import Progress, Step
 from sweeper.deciding.sharing import CLOSING_HOST, Crew, Wait, shared_step
 from sweeper.deciding.sharing import Ranking as Ranking
 from sweeper.deciding.verdict import Simplicity, Verdict, decide
@@ -205,10 +205,9 @@ class Study:
         if crew is not None and [n for n in _orphans(trials, crew) if self._finished_from_record(n, trials)]:
             trials = self.trials()
         self._asking.know(trials)
-        left = self._outlook.anything_left(trials, budget)
         if crew is None:
-            return next_step(trials, budget, self.objective, left, self._gate)
-        step = shared_step(trials, crew, budget, self._ranking, left)
+            return self._outlook.next_step(trials, budget)
+        step = shared_step(trials, crew, budget, self._ranking, self._outlook.anything_left(trials, budget))
         if isinstance(step, Step) and step.purpose is Purpose.CONFIRM and crew.host != crew.closing_host:
             self.store.set_fact(CLOSING_HOST, crew.host)
         return step

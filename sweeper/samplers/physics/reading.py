@@ -41,8 +41,8 @@ class Reader:
     def _reading(self, trial: FrozenTrial) -> Reading:
         known = self._known.get(trial.number)
         if known is None or known.trial is not trial:
-            key = self._rules.key_of_whole(self._spelling.to_config(trial.params))
             seen = self._observe(trial)
+            key = self._rules.key_of_whole(self._spelling.to_config(trial.params))
             known = self._known[trial.number] = Reading(trial, key, seen, _told(trial, seen))
         return known
 
