@@ -14,7 +14,6 @@ from sweeper.forecasts import Forecast, Span
 from sweeper.later_launches import LaterLaunches, lean_backend
 from sweeper.memory import is_same
 from sweeper.records import TrialRecord, TrialState
-from sweeper.samplers.physics import stored_forecast
 from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, unreadable
 from sweeper.secrets import shows_secrets
 from sweeper.spec import ServerConfig
@@ -145,6 +144,8 @@ def _with(trial: TrialRecord, saved: Sequence[SavedLaunch]) -> TrialRecord:
 
 def _forecast(frozen: FrozenTrial) -> Forecast | None:
     """What the sampler wrote down about the trial; None when it expected nothing."""
+    from sweeper.samplers.physics import stored_forecast  # half a second, which `status` does without
+
     found = stored_forecast(frozen)
     if found is None:
         return None

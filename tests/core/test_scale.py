@@ -20,7 +20,7 @@ from sweeper.study import Ranking, Study
 from tests.core.drafting import measured, physics_of, run
 from tests.fakes import trial
 
-FEW, MANY = 8, 32
+FEW, MANY = 6, 18
 BUDGET = BudgetSpec(trials=90, finalists=2, confirm_launches=2, baseline_every=0)
 
 
@@ -36,8 +36,12 @@ class CountingGate(Gate):
 
 
 def open_study(directory: Path, gate: Gate, sampler: str = "random") -> Study:
-    physics = physics_of()
     store = StudyStore.open(f"sqlite:///{directory}/optuna.db", "night", str(directory), create=True)
+    return study_in(store, gate, sampler)
+
+
+def study_in(store: StudyStore, gate: Gate, sampler: str) -> Study:
+    physics = physics_of()
     settings = SamplerSettings(sampler, 0, startup_trials=3, physics=physics.sampler)
     return Study(store, physics.candidates, physics.baseline, settings, Ranking("output_throughput", gate))
 
@@ -84,12 +88,12 @@ def test_a_launch_leaves_the_records_of_all_other_trials_as_they_are(tmp_path: P
 @pytest.mark.study
 @pytest.mark.parametrize("sampler", ["random", "physics"])
 def test_what_is_kept_of_the_progress_is_what_is_drawn_anew(tmp_path: Path, sampler: str) -> None:
-    study, budget = open_study(tmp_path, Gate(), sampler), BUDGET.model_copy(update={"trials": 12})
+    study, budget = open_study(tmp_path, Gate(), sampler), BUDGET.model_copy(update={"trials": 8})
     while (proposal := study.ask(budget)) is not None:
-        for _ in range(2):
-            assert study.progress(budget) == open_study(tmp_path, Gate(), sampler).progress(budget)
+        assert study.progress(budget) == study_in(study.store, Gate(), sampler).progress(budget)
         study.tell(proposal, study.save(measured(proposal), {}))
-        assert study.progress(budget) == open_study(tmp_path, Gate(), sampler).progress(budget)
+        new = study_in(study.store, Gate(), sampler)
+        assert (study.progress(budget), study.next_step(budget)) == (new.progress(budget), new.next_step(budget))
     assert any(launch.purpose is Purpose.CONFIRM for launch in study.trials()[0].launches)
 
 

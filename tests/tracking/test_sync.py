@@ -86,7 +86,7 @@ def test_a_new_process_learns_what_is_there_from_two_calls(sqlite_spec: Tracking
     study, clock = make_study(4), CountingClock()
     sync(sqlite_spec, study)
     Tracker(sqlite_spec, clock).sync(study)
-    assert clock.readings == 2 + 2
+    assert clock.readings == 3 + 2  # the back-off, the budget, the time for learning; and a call reads it
 
 
 def test_a_confirming_launch_updates_the_run(sqlite_spec: TrackingSpec) -> None:
