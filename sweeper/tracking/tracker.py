@@ -35,11 +35,14 @@ RETRY_AFTER_S = 30.0
 GRACE_S = 1.0
 """How much longer than its deadline a call is waited for that is about to give up by itself."""
 
-REFRESH_S = 1.0
+REFRESH_S = 0.5
 """After each launch runs whose trial has not changed are written for so long.
 
 In a study of thousands each launch of the baseline changes every speedup. These follow one by one, and all that
 time allows when the sweep has ended."""
+
+LOAD_S = 1.0
+"""After each launch what MLflow shows is learned for so long, until all is known: it may be 10,000 runs."""
 
 MAX_LOOKS = 200
 """Of these runs so many are looked at after each launch: making a view takes a millisecond."""
@@ -171,8 +174,9 @@ class Tracker:
             place = place_of(self._spec)
             self._client = self._client or open_client(place)
             writer = Writer(Calls(self._client, self._clock, end_s), memory, study, place.artifact_root)
-            writer.load()
+            writer.open()
             error = writer.write(shelf.changed())
+            writer.load(LOAD_S if is_brief else limit_s)
             others = shelf.unsure(memory.shown)
             error = error or writer.write(self._for_a_while(others) if is_brief else others)
             known = (study.objective, study.facts, study.verdict_text())

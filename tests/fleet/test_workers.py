@@ -61,9 +61,10 @@ def test_an_early_restart_on_the_same_host_need_not_wait_for_the_lease(fleet_of:
 
 def test_a_worker_that_was_suspended_beyond_its_lease_gives_its_trial_up(fleet_of: FleetOf) -> None:
     fleet = fleet_of(trials=6)
-    sleeper, other = fleet.start("a", launch_s=1.0), fleet.start("b")
+    sleeper = fleet.start("a", launch_s=4)
     _, number, launch, _ = sleeper.wait_for(r"launch \d+ \d+ search").split()
     sleeper.kill(signal.SIGSTOP)
+    other = fleet.start("b")
     other.wait_for(f"note: trial {number} is taken over from host a")
     sleeper.kill(signal.SIGCONT)
     sleeper.wait_for(f"note: trial {number}: launch {launch} was taken over by another worker")
