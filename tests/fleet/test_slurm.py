@@ -13,8 +13,9 @@ import pytest
 from launchers.errors import HostLost
 from launchers.shell import LocalShell
 from launchers.slurm import Look, SlurmJobs
+from sweeper import config
 from sweeper.commands.fleet import hosts_of
-from sweeper.commands.slurm import run_through_slurm, slurm_words
+from sweeper.commands.slurm import as_worker, run_through_slurm, slurm_words
 from sweeper.commands.slurm_watch import Watch
 from sweeper.errors import ConfigError, ExitCode, SweepInterrupted
 from sweeper.spec import StudySpec
@@ -192,6 +193,15 @@ def test_what_is_wrong_is_said_before_anything_is_submitted(tmp_path: Path) -> N
     assert "host.kind: 'ssh': a node is its worker's own machine" in str(seen.value)
     assert "study.storage: holds a secret, and Slurm's files keep these words" in str(seen.value)
     assert not (tmp_path / "sweeps").exists()
+
+
+@pytest.mark.compose
+@pytest.mark.parametrize("node", ["gpu-07.cluster", "12"])
+def test_a_worker_s_host_is_its_node_with_a_state_folder_of_its_own(tmp_path: Path, node: str) -> None:
+    words = ["study.storage=postgresql://me@db/x", "host.state_dir=/home/me/state"]
+    made = as_worker(node, arguments(tmp_path, *words))
+    host = config.load(made.overrides, None).spec.host
+    assert (host.name, host.state_dir) == (node, f"/home/me/state/{node}")
 
 
 @pytest.mark.compose
