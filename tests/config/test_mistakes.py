@@ -216,6 +216,16 @@ def test_a_mistake_gives_one_helpful_line(override: str, begins: str, says: str)
     assert len(line) < 400
 
 
+@pytest.mark.parametrize("engine", ["vllm", "llamacpp"])
+def test_further_hosts_are_refused_where_the_engine_is_started_on_one(engine: str) -> None:
+    preset = {"vllm": ["preset=vllm_any", "model.path=/m", "space.spec_model=/d"], "llamacpp": []}[engine]
+    nodes = ["host=ssh", "host.ssh.destination=gpu1", "host.nodes=[gpu2]", "host.node_address='10.0.0.1:20000'"]
+    (line,) = [line for line in mistakes(*preset, *nodes) if line.startswith("host.nodes")]
+    assert line.endswith(
+        f"gpu2, but specsweep starts {engine} on one host; a server that spans several is started with sglang"
+    )
+
+
 def test_all_mistakes_are_reported_at_once() -> None:
     lines = mistakes(
         "--multirun",

@@ -79,10 +79,13 @@ def test_a_server_that_restarts_in_mid_sweep_loses_and_doubles_nothing(
 ) -> None:
     fleet = fleet_of(trials=12)
     crew = [fleet.start("a"), fleet.start("b")]
+    crew[1].wait_for("launch")  # who is still on its way to a server that is gone takes the address for wrong
     for mode in ("fast", "immediate"):
         crew[0].wait_for("launch")
         postgres.stop(mode)
+        crew[0].wait_for(".*tried again for")  # one that is back before the next statement was never missed
         postgres.start()
+        crew[0].wait_for("launch|note: .*(is back after|was taken over)")
     assert [running.end() for running in crew] == [0, 0], crew[0].output + crew[1].output
     assert any("is back after" in running.output for running in crew)
     seen = figures(fleet)
