@@ -71,8 +71,9 @@ def test_a_launch_asks_as_often_after_many_trials_as_after_few(tmp_path: Path) -
         statements[0] = 0
         assert turn(study, proposal) is not None
         seen.append((len(gate.asked), statements[0]))
-    assert seen[0] == seen[1]
-    assert seen[0][0] == 2, "one shortlist, for the progress, and one reference for the next launch"
+    asked, executed = zip(*seen, strict=True)
+    assert asked == (2, 2), "one shortlist, for the progress, and one reference for the next launch"
+    assert executed[1] < executed[0] + MANY - FEW, "not one statement for each trial; a few for each parameter"
 
 
 @pytest.mark.study
