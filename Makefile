@@ -92,7 +92,7 @@ ui: $(READY)  ## MLflow's page on the sweep's database
 
 lock: $(READY)  ## write requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --extra embedded --group build --group model --group dev pyproject.toml --output-file requirements.lock
+	  --extra embedded --extra slurm --group build --group model --group dev pyproject.toml --output-file requirements.lock
 
 clean:  ## remove the environment and the caches, not the sweeps
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build *.egg-info

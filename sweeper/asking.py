@@ -75,9 +75,9 @@ class Asking:
         """The configuration of an unfinished trial; values that a crash left unsaid are proposed again."""
         if number == 0:
             return self._baseline
-        trial = self._asked
-        if trial is None or trial.number != number:
-            trial = optuna.trial.Trial(self.searching, self._store.frozen(number)._trial_id)
+        trial, known = self._asked, self._store.frozen(number)._trial_id
+        if trial is None or trial._trial_id != known:
+            trial = optuna.trial.Trial(self.searching, known)
         return self._candidates.requested(self._candidates.values(lambda name, dist: suggest(trial, name, dist)))
 
     def canonical(self, requested: ServerConfig) -> ServerConfig:

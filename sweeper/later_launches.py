@@ -27,6 +27,16 @@ def lean_backend(study: optuna.Study) -> LeanStorage | None:
     return None
 
 
+def forget_trials(study: optuna.Study) -> None:
+    """Let all trials of a study be read anew the next time: what was read so far may no longer be there."""
+    storage = study._storage
+    if isinstance(storage, _CachedStorage):
+        with storage._lock:
+            storage._studies.clear()
+            storage._trial_id_to_study_id_and_number.clear()
+            storage._study_id_and_number_to_trial_id.clear()
+
+
 class LaterLaunches:
     """Those of one study; each is parsed when it is new or has changed. Other processes may write meanwhile.
 

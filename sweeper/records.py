@@ -56,13 +56,15 @@ class Reference(Record):
 
     `value`: its objective. `prompt_throughputs`: prompt id to output tokens per second in the first pass. Spreads
     are standard deviations of the logarithm, in percent: `launch_noise_pct` from one start of the same server to
-    the next, `prompt_spread_pct` of a prompt's ratio to the reference around the ratio of the whole workload.
+    the next (drawn from `launch_noise_degrees` of freedom), `prompt_spread_pct` of a prompt's ratio to the
+    reference around the ratio of the whole workload.
     """
 
     trial_number: int
     value: float
     prompt_throughputs: Mapping[str, float]
     launch_noise_pct: float
+    launch_noise_degrees: float
     prompt_spread_pct: float
 
 

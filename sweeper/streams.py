@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
+from collections.abc import Mapping
 from typing import IO, cast
 
 from sweeper.known_secrets import KNOWN
+
+SPELT = "specsweep.spelt"
+"""How an encoding without a sign for a character writes it; the name of a handler of Python's `codecs`."""
+
+_SPELLINGS: Mapping[str, str] = {
+    **dict.fromkeys("\u2010\u2011\u2013\u2014\u2212\u2500\u2501", "-"),
+    **dict.fromkeys("\u2018\u2019", "'"),
+    **dict.fromkeys("\u201c\u201d", '"'),
+    **dict.fromkeys("\u2502\u2503", "|"),
+    **dict.fromkeys("\u251c\u2514\u250c\u2510\u2518\u2524\u252c\u2534\u253c", "+"),
+    "\u00a0": " ",
+    "\u00b0": " ",  # 91 °C
+    "\u00b1": "+-",
+    "\u00b7": ".",
+    "\u00d7": "x",
+    "\u2026": "...",
+    "\u2192": "->",
+    "\u2248": "~",
+    "\u2264": "<=",
+    "\u2265": ">=",
+    "\u25cf": "*",
+    "\u2713": "ok",
+    "\u2717": "x",
+}
+
+
+def _spelt(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that cannot be written: another spelling, else an escape."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    return "".join(_SPELLINGS.get(c) or _escaped(c) for c in characters), error.end
+
+
+def _escaped(character: str) -> str:
+    """An escape; a point for the dots that a spinner is drawn with."""
+    return "." if "\u2800" <= character <= "\u28ff" else ascii(character)[1:-1]
+
+
+codecs.register_error(SPELT, _spelt)
 
 
 def lenient(stream: IO[str]) -> IO[str]:
@@ -42,6 +84,11 @@ class _LenientStream(io.TextIOBase):
             except OSError:
                 self._gone = True
 
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """That of the stream behind: what has no sign in it is drawn otherwise."""
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
     def isatty(self) -> bool:
         """Whether the stream behind is a terminal."""
         return self._stream.isatty()
@@ -52,10 +99,10 @@ class _LenientStream(io.TextIOBase):
 
 
 def settle_streams() -> None:
-    """Let what the terminal's encoding has no sign for be written as an escape, instead of failing at it."""
+    """Let what the terminal's encoding has no sign for be spelt otherwise (`SPELT`), instead of failing at it."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=SPELT)
 
 
 def settle_stdout() -> None:

@@ -23,7 +23,7 @@ from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint
 from sweeper.leases import LeaseLost
 from sweeper.outlook import Outlook
-from sweeper.ownership import Ownership, Sole
+from sweeper.ownership import Ownership, Sole, still_there
 from sweeper.policy import POLICY
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialRecord, TrialState
 from sweeper.samplers.choice import SamplerSettings
@@ -120,7 +120,7 @@ class Study:
 
         def settle() -> None:
             trials = self.trials()
-            trial = _numbered(trials, proposal.trial_number)
+            trial = still_there(trials, proposal.trial_number)
             if proposal.purpose.settles and trial.state is TrialState.RUNNING:
                 self.ownership.require(proposal.trial_number, proposal.launch_number)
                 self._settle(trial, record, trials)
@@ -134,7 +134,7 @@ class Study:
         def put_back() -> None:
             with suppress(LeaseLost):
                 self.ownership.require(proposal.trial_number, proposal.launch_number)
-                trial = _numbered(self.trials(), proposal.trial_number)
+                trial = still_there(self.trials(), proposal.trial_number)
                 if proposal.purpose.settles and trial.state is TrialState.RUNNING:
                     self._books.put_back(trial.number)
             self.ownership.end(proposal.trial_number, proposal.launch_number)
@@ -215,7 +215,7 @@ class Study:
     def _begin(self, step: Step, number: int) -> Proposal | None:
         """The proposal for a launch of trial `number`; None when that trial has just been settled without one."""
         trials, base = self.trials(), self._candidates.base  # the study holds no secrets
-        trial = _numbered(trials, number)
+        trial = still_there(trials, number)
         requested, canonical = trial.requested.with_secrets_of(base), trial.canonical.with_secrets_of(base)
         if step.purpose.settles and trial.state is TrialState.RUNNING:
             if not trial.key:
@@ -263,10 +263,6 @@ class Study:
             return False
         self._books.give_up(trial.number, kind)
         return True
-
-
-def _numbered(trials: Sequence[TrialRecord], number: int) -> TrialRecord:
-    return next(trial for trial in trials if trial.number == number)
 
 
 def _orphans(trials: Sequence[TrialRecord], crew: Crew | None) -> list[TrialRecord]:

@@ -9,15 +9,14 @@ import optuna
 import sqlalchemy
 
 from sweeper.addresses import is_shared, masked, normal_url
+from sweeper.connecting import engine_settings, prepared
 from sweeper.database import (
     STORAGE_ERRORS,
     Database,
     FileDatabase,
     SharedDatabase,
     being_opened,
-    engine_settings,
     opened_patiently,
-    prepared,
     reason_of,
 )
 from sweeper.errors import ConfigError

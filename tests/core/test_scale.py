@@ -71,9 +71,9 @@ def test_a_launch_asks_as_often_after_many_trials_as_after_few(tmp_path: Path) -
         statements[0] = 0
         assert turn(study, proposal) is not None
         seen.append((len(gate.asked), statements[0]))
-    asked, executed = zip(*seen, strict=True)
-    assert asked == (2, 2), "one shortlist, for the progress, and one reference for the next launch"
-    assert executed[1] < executed[0] + MANY - FEW, "not one statement for each trial; a few for each parameter"
+    assert [shortlists for shortlists, _ in seen] == [2, 2], "for the progress, and as the next launch's reference"
+    few, many = (count for _, count in seen)
+    assert many - few < MANY - FEW, "not one more for each trial; the next one may have some parameters more"
 
 
 @pytest.mark.study
