@@ -61,7 +61,7 @@ screenshots: $(READY)  ## take the documentation's pictures anew, from what test
 	$(BIN)/pytest tests/browser tests/page -k 'list_has or charts_show or trials-40-1280-light'
 	$(BIN)/python -m tests.docs.pictures
 
-bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's own time (about 15 minutes; needs sshd)
+bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's own time (about 20 minutes; needs sshd)
 	$(BIN)/python -m tests.bench.verdicts
 	$(BIN)/python -m tests.bench.client_overhead
 	$(BIN)/python -m tests.bench.client_cost
@@ -92,7 +92,7 @@ ui: $(READY)  ## MLflow's page on the sweep's database
 
 lock: $(READY)  ## write requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --extra embedded --group build --group model --group dev pyproject.toml --output-file requirements.lock
+	  --extra embedded --extra slurm --group build --group model --group dev pyproject.toml --output-file requirements.lock
 
 clean:  ## remove the environment and the caches, not the sweeps
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build *.egg-info

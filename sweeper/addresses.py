@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+_PSYCOPG = "postgresql+psycopg://"
+
 
 def is_shared(url: str) -> bool:
     """Whether several hosts can share a study in the storage at this address."""
@@ -12,11 +14,28 @@ def is_shared(url: str) -> bool:
 
 
 def normal_url(url: str) -> str:
-    """The address as SQLAlchemy takes it: `postgresql://` and `postgres://` mean psycopg."""
+    """The address as SQLAlchemy takes it: `postgresql://` and `postgres://` mean psycopg.
+
+    So does a list of servers, as libpq writes it: `//USER@HOST1:5432,HOST2:5432/DATABASE`, or `?host=` with such.
+    """
     for plain in ("postgresql://", "postgres://"):
         if url.startswith(plain):
-            return f"postgresql+psycopg://{url.removeprefix(plain)}"
-    return url
+            url = f"{_PSYCOPG}{url.removeprefix(plain)}"
+    return _each_host_named(url) if url.startswith(_PSYCOPG) else url
+
+
+def _each_host_named(url: str) -> str:
+    """Several servers as SQLAlchemy takes them: `?host=HOST1:5432&host=HOST2:5432`."""
+    place, _, query = url.removeprefix(_PSYCOPG).partition("?")
+    servers, slash, database = place.partition("/")
+    user, at, hosts = servers.rpartition("@")
+    given = [f"host={host}" for host in hosts.split(",")] if "," in hosts else []
+    for option in filter(None, query.split("&")):
+        name, _, value = option.partition("=")
+        listed = name == "host" and "," in value and ":" in value
+        given += [f"host={host}" for host in value.split(",")] if listed else [option]
+    where = f"{user}{at}" if "," in hosts else servers
+    return f"{_PSYCOPG}{where}{slash}{database}{'?' if given else ''}{'&'.join(given)}"
 
 
 def masked(url: str) -> str:

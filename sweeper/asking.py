@@ -75,18 +75,21 @@ class Asking:
         """The configuration of an unfinished trial; values that a crash left unsaid are proposed again."""
         if number == 0:
             return self._baseline
-        trial = self._asked
-        if trial is None or trial.number != number:
-            trial = optuna.trial.Trial(self.searching, self._store.frozen(number)._trial_id)
+        trial, known = self._asked, self._store.frozen(number)._trial_id
+        if trial is None or trial._trial_id != known:
+            trial = optuna.trial.Trial(self.searching, known)
         return self._candidates.requested(self._candidates.values(lambda name, dist: suggest(trial, name, dist)))
 
     def canonical(self, requested: ServerConfig) -> ServerConfig:
         """The configuration after the engine's rewrites."""
         return self._candidates.canonical(requested)
 
-    def left_out_as_duplicate(self, number: int, key: str) -> bool:
-        """Whether another trial has this configuration: only one that a person enqueued can. It is left out."""
-        twins = [t for t in self._store.trials() if t.key == key and t.number != number]
+    def left_out_as_duplicate(self, number: int, key: str, trials: Sequence[TrialRecord]) -> bool:
+        """Whether another of the `trials` has this configuration: only one that a person enqueued can.
+
+        It is left out.
+        """
+        twins = [t for t in trials if t.key == key and t.number != number]
         if not twins or number == 0:
             return False
         twin = self._store.frozen(twins[0].number)

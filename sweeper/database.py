@@ -1,4 +1,4 @@
-"""The database of a study: its address, how it is connected to, and the lock under which its workers write.
+"""The database of a study: the lock under which its workers write, and what is done when it goes away.
 
 Two kinds are known. An SQLite file belongs to one process. A PostgreSQL database is shared: whoever asks or tells
 holds a lock on the study, and holds it by the very connection that Optuna writes through. A worker that was
@@ -11,16 +11,16 @@ import hashlib
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import optuna
 import psycopg
-from sqlalchemy import URL, Engine, create_engine, event, make_url, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from launchers.clock import Clock, SystemClock
 from sweeper.addresses import is_shared
-from sweeper.answering import AnsweredConnection
+from sweeper.connecting import connect
 
 STORAGE_ERRORS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
 """What a storage that is full, locked or gone raises in the middle of a sweep."""
@@ -38,20 +38,6 @@ _OLDEST = 140000
 _RETRIED = ("08", "40", "57P", "25006", "53300", "55P03")
 """Beginnings of SQLSTATEs after which the same is tried again: a lost connection, a deadlock, a server that shuts
 down or starts, a standby that does not write (yet), no place for a connection, a lock that was not free."""
-
-_PATIENCE = {
-    "connect_timeout": 10,
-    "application_name": "specsweep",
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
-}
-_SESSION = """
-SET statement_timeout = '120s'; SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s';
-SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3
-"""
-"""The server, too, is to notice soon that a worker's machine is gone, and frees what it held."""
 
 
 class LockLost(SQLAlchemyError):
@@ -73,6 +59,9 @@ class Database(Protocol):
     def patiently(self, work: Callable[[], Result]) -> Result:
         """The result of `work`, which is done again when the connection was lost: twice must be as once."""
 
+    def connection(self) -> int:
+        """The number of the connection that is in use, looked at now. Behind another one may be another server."""
+
 
 class FileDatabase:
     """SQLite: one process, no lock but the file's own."""
@@ -90,6 +79,10 @@ class FileDatabase:
         """There is no connection to lose."""
         return work()
 
+    def connection(self) -> int:
+        """A file is always the same."""
+        return 0
+
 
 class SharedDatabase:
     """PostgreSQL. `engine`: Optuna's own, with one connection; only one thread uses it.
@@ -106,6 +99,7 @@ class SharedDatabase:
         self._reconnect_s = reconnect_s
         self._clock = clock or SystemClock()
         self._fence = _Fence()
+        event.listen(engine, "connect", self._fence.count)
         event.listen(engine, "checkout", self._fence.require)
         weakref.finalize(self, engine.dispose)
 
@@ -123,6 +117,11 @@ class SharedDatabase:
         if self._fence.holder is not None:
             return work()
         return _patiently(work, is_lost, self._reconnect_s, self.say, self._clock)
+
+    def connection(self) -> int:
+        """How many were made until now; one that is lost is replaced first. Raises what that raises."""
+        with self.engine.connect():
+            return self._fence.num_made
 
     def _locked(self, work: Callable[[], Result]) -> Result:
         while not self._take():
@@ -152,52 +151,23 @@ class SharedDatabase:
 
 
 class _Fence:
-    """Lets nothing be written through a new connection in the place of the one that holds the lock, `holder`."""
+    """Lets nothing be written through a new connection in the place of the one that holds the lock, `holder`.
+
+    `num_made`: connections that were made so far.
+    """
 
     def __init__(self) -> None:
         self.holder: object = None
+        self.num_made = 0
+
+    def count(self, *_: object) -> None:
+        """There is one more."""
+        self.num_made += 1
 
     def require(self, connection: object, *_: object) -> None:
         """Raises LockLost."""
         if self.holder is not None and connection is not self.holder:
             raise LockLost("the connection that held the lock on the study was lost")
-
-
-def engine_settings(url: str | URL) -> dict[str, Any]:
-    """How SQLAlchemy is to connect.
-
-    SQLite waits for a lock instead of failing at once. To PostgreSQL one connection is kept (Optuna takes a
-    second one when it opens a storage); it is checked before it is used, and both ends notice within half a
-    minute that the other is gone.
-    """
-    if not is_shared(str(url)):
-        return {"connect_args": {"timeout": 60}}
-    given = make_url(url).query
-    arguments = {name: value for name, value in _PATIENCE.items() if name not in given}
-    return {"pool_pre_ping": True, "pool_size": 1, "max_overflow": 1, "connect_args": arguments}
-
-
-def connect(url: str | URL) -> Engine:
-    """An engine of its own for a thread of its own. `url`: a shared database's."""
-    return prepared(create_engine(url, **engine_settings(url)))
-
-
-def prepared(engine: Engine) -> Engine:
-    """Each new connection gets the timeouts of `_SESSION`."""
-
-    def settle(connection: psycopg.Connection[Any], _: object) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(_SESSION)
-        connection.commit()
-
-    event.listen(engine, "do_connect", _connected)
-    event.listen(engine, "connect", settle)
-    return engine
-
-
-def _connected(_dialect: object, _record: object, args: Any, given: Any) -> AnsweredConnection:  # noqa: ANN401
-    """A connection as the driver makes it, on which no answer is waited for without end."""
-    return AnsweredConnection.connect(*args, **given)
 
 
 @contextmanager

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
-from launchers.masking import MASK, is_secret_name
+from launchers.masking import MASK, is_secret_name, masked_words
 from sweeper.engines.base import HostFacts
 from sweeper.errors import StudyMismatch
 from sweeper.known_secrets import KNOWN
@@ -21,9 +23,17 @@ IMPORTED = "imported"
 _PLAIN_WORD = re.compile(r"(?!(true|false|null|nan|inf)$)[A-Za-z][\w./-]*", re.IGNORECASE | re.ASCII)
 
 
-FACTS = ("engine.build.", "host.driver", "host.gpu_policy", "host.gpus", "model.draft ")
-"""Beginnings of what is read from the host rather than set. Where one of two starts could not read it, or did not
-know to, it is not compared: a study of an older specsweep goes on."""
+FACTS = (
+    "engine.build.",
+    "engine.command",
+    "host.driver",
+    "host.gpu_indices",
+    "host.gpu_policy",
+    "host.gpus",
+    "model.draft ",
+)
+"""Beginnings of what a study need not know: mostly what is read from the host rather than set. Where one of two
+starts could not read it, or did not know to, it is not compared: a study of an older specsweep goes on."""
 
 _SECRET_PLACES = ("engine.flags.", "engine.env.", "space.")
 
@@ -52,9 +62,11 @@ def fingerprint(spec: SweepSpec, facts: HostFacts) -> dict[str, str]:
     settings = {
         "engine.name": spec.engine.name,
         "engine.version": facts.engine_version,
+        "engine.command": _command(spec.engine.command),
         **{f"engine.flags.{name}": repr(value) for name, value in spec.engine.flags.items()},
         **{f"engine.env.{name}": repr(value) for name, value in spec.engine.env.items()},
         "host.name": spec.host.name,
+        "host.gpu_indices": ", ".join(map(str, sorted(spec.host.gpus))) or "all",
         "model.name": spec.model.name,
         "model.content": facts.model_fingerprint,
         **{f"host.files.{path}": digest(text)[:16] for path, text in sorted(facts.files.items())},
@@ -79,6 +91,12 @@ def _hidden(settings: Fingerprint) -> dict[str, str]:
 
 _SAME_CONTENT = frozenset({"model_revision"})
 """What is compared is the model's files (names and sizes, or both ends of a single one), not where they lie."""
+
+
+def _command(words: tuple[str, ...]) -> str:
+    """How the server is called. Not where its program lies: an environment may move, and its version is known."""
+    program = re.sub(r"^python[0-9.]+$", "python", PurePosixPath(words[0]).name)
+    return shlex.join(masked_words((program, *words[1:])))
 
 
 def _fact(name: str) -> str:
@@ -126,7 +144,7 @@ def with_new_facts(stored: Fingerprint, current: Fingerprint) -> dict[str, str]:
     return {**{path: value for path, value in current.items() if path.startswith(FACTS)}, **_hidden(stored)}
 
 
-_OF_A_HOST = ("host.name", "host.driver", "host.gpu_policy")
+_OF_A_HOST = ("engine.command", "host.name", "host.driver", "host.gpu_indices", "host.gpu_policy")
 """What the hosts of a shared study may differ in: their own baselines show what it does to their speed."""
 
 

@@ -5,13 +5,14 @@ Asking and telling happen under the lock on the study (database.py); what is dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from launchers.clock import Clock, SystemClock
 from launchers.errors import HostBusy
-from sweeper.database import STORAGE_ERRORS, SharedDatabase, connect
+from sweeper.connecting import connect
+from sweeper.database import STORAGE_ERRORS, SharedDatabase
 from sweeper.deciding.sharing import Crew
 from sweeper.leases import WORKER, DatabaseClock, Lease, LeaseLost, Leases, SharedLeases, Worker, renewed
 from sweeper.records import TrialRecord
@@ -148,7 +149,8 @@ class Shared:
         if not self._leases.owns(_name(trial_number, launch_number)):
             raise LeaseLost(
                 f"trial {trial_number}: launch {launch_number} was taken over by another worker: this one did "
-                "not renew its lease in time; nothing of it is written"
+                "not renew its lease in time, or a server answers now that had not received it; nothing of the "
+                "launch is written"
             )
 
     def end(self, trial_number: int, launch_number: int) -> None:
@@ -189,6 +191,14 @@ def at_work(store: StudyStore, worker: Worker, lease_s: float) -> Iterator[tuple
         beating.dispose()
         with suppress(*STORAGE_ERRORS):
             shared.leave()
+
+
+def still_there(trials: Sequence[TrialRecord], number: int) -> TrialRecord:
+    """The trial of that number. Raises LeaseLost when a server answers now that had not received it."""
+    for trial in trials:
+        if trial.number == number:
+            return trial
+    raise LeaseLost(f"trial {number} is not in the study that answers now: what is missing is measured again")
 
 
 def _name(trial_number: int, launch_number: int) -> str:

@@ -19,9 +19,10 @@ from optuna.artifacts.exceptions import ArtifactNotFound
 from optuna.trial import FrozenTrial
 
 from sweeper.database import STORAGE_ERRORS as STORAGE_ERRORS
-from sweeper.database import Database, FileDatabase
+from sweeper.database import Database, FileDatabase, is_lost
+from sweeper.errors import SweepAborted
 from sweeper.known_secrets import KNOWN
-from sweeper.later_launches import lean_backend
+from sweeper.later_launches import forget_trials, lean_backend
 from sweeper.records import LaunchRecord, TrialRecord, launch_artifact_name
 from sweeper.saved_launch import LAUNCH
 from sweeper.secrets import sealed
@@ -41,6 +42,7 @@ class StudyStore:
         self._artifacts = FileSystemArtifactStore(artifact_dir)
         self._lean = lean_backend(study)
         self._reader = TrialReader(study)
+        self._connection = 0
 
     @classmethod
     def of(cls, spec: StudySpec, *, name: str = "", create: bool = False) -> StudyStore:
@@ -93,8 +95,33 @@ class StudyStore:
         return cls(optuna.create_study(study_name=name, direction="maximize"), artifact_dir)
 
     def trials(self) -> tuple[TrialRecord, ...]:
-        """Every distinct trial in order of its number; launches of it oldest first."""
-        return self.database.patiently(self._reader.trials)
+        """Every distinct trial in order of its number; launches of it oldest first.
+
+        Raises SweepAborted when another server answers now, which does not have the study.
+        """
+        return self.database.patiently(self._trials)
+
+    def _trials(self) -> tuple[TrialRecord, ...]:
+        """A standby that took over may lack what was written last: nothing that was read before counts then."""
+        if (connection := self.database.connection()) != self._connection:
+            self._require_study()
+            forget_trials(self.optuna)
+            self._reader = TrialReader(self.optuna)
+            self._connection = connection
+        return self._reader.trials()
+
+    def _require_study(self) -> None:
+        try:
+            known = self.optuna._storage.get_study_id_from_name(self.name)
+        except (KeyError, *STORAGE_ERRORS) as error:
+            if is_lost(error):
+                raise
+            known = None  # the study is not there, or no study's tables are
+        if known != self.optuna._study_id:
+            raise SweepAborted(
+                f"study {self.name!r} is no longer the one that this sweep has written to: another server answers "
+                "now, which had not received it. The same command begins it anew there"
+            )
 
     def save_launch(self, record: LaunchRecord, artifacts: Mapping[str, bytes]) -> LaunchRecord:
         """Write the artifacts, then the record. Saving a launch again replaces it. Returns the record as written.

@@ -42,7 +42,16 @@ def _parts(store: StudyStore, current: Fingerprint) -> dict[str, Fingerprint]:
     if not store.database.is_shared:
         return {"fingerprint": current}
     common, own = of_all_hosts(current)
-    return {"fingerprint": common, f"fingerprint of {current['host.name']}": own}
+    return {"fingerprint": common, _of_host(current["host.name"]): own}
+
+
+def own_settings(store: StudyStore, host: str) -> Fingerprint:
+    """What a shared study keeps of one of its hosts alone; empty for a host that had no part in it."""
+    return store.fact(_of_host(host)) or {}
+
+
+def _of_host(host: str) -> str:
+    return f"fingerprint of {host}"
 
 
 def searched_otherwise(store: StudyStore, sampler: str, seed: int) -> str:

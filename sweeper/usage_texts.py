@@ -36,6 +36,8 @@ Settings are Hydra overrides: GROUP=OPTION picks a file of conf/GROUP, path.to.v
 
   specsweep run --config-dir my study.storage=postgresql://sweeps@db/sweeps 'hosts=[gpu1,gpu2]'
                                                     one worker on each host of my/host/, all on one study
+  specsweep run study.storage=postgresql://sweeps@db/sweeps hosts=slurm slurm.nodes=4 slurm.gpus_per_node=8
+                                                    one on each node that Slurm gives (docs/fleet.md)
 
 Ctrl-C once: finish the current launch, then stop. Twice: abandon it now. Either way no server stays behind and the
 same command goes on later.
@@ -216,6 +218,7 @@ Write JSON schemas of the configuration files, by which an editor completes and 
 
   specsweep schema --write my                       writes my/schema/; my/space/mine.yaml then begins with
                                                     # yaml-language-server: $schema=../schema/space-sglang.json
+                                                    and my/specsweep.yaml with $schema=schema/specsweep.json
   specsweep schema                                  which schemas there are
   specsweep schema host                             print one
 """

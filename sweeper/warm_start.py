@@ -1,17 +1,25 @@
-"""What earlier studies on the same host say to a new one."""
+"""What earlier studies on the same host say to a new one.
+
+A study that several hosts have shared speaks for each of them: what they measured is put on one scale, that of the
+host which measured its baseline first. So all workers of the new study hear the same.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 
+from sweeper.deciding.hosts import measured_on, on_scale_of
 from sweeper.errors import ConfigError
 from sweeper.fingerprint import FACTS, IMPORTED, Fingerprint
+from sweeper.records import TrialRecord
 from sweeper.samplers.physics import Observation
 from sweeper.spec import StudySpec
 from sweeper.speculation import Physics
 from sweeper.storage import StudyStore
+from sweeper.study_facts import own_settings
 
+_HOST = "host.name"
 _LOAD = ("workload.concurrency", "workload.request_rate", "workload.temperature")
 _MUST_AGREE = ("engine.", "host.", "model.", "objective", *_LOAD)
 """Beginnings of what step times, acceptance and the value itself depend on. The prompts may be others."""
@@ -31,18 +39,30 @@ def earlier_observations(
     found: list[Observation] = []
     for name in spec.warm_start:
         store = StudyStore.of(spec, name=name)
-        if lines := differences(store.fact("fingerprint") or {}, current):
+        trials = store.trials()
+        theirs = _theirs(store, trials, current.get(_HOST, ""))
+        if lines := differences(theirs, current):
             mistakes += [f"study.warm_start: {name!r} cannot be used: {line}" for line in lines]
             continue
-        seen = [physics.observe_record(trial, objective) for trial in store.trials()]
+        first = next(iter(measured_on(trials, objective)), "")
+        seen = [physics.observe_record(trial, objective) for trial in on_scale_of(trials, objective, first)]
         usable = [observation for observation in seen if observation is not None]
         notes.append(f"warm start: {len(usable)} configurations that {name} has tried")
-        if untold := _untold(store.fact("fingerprint"), current):
+        if untold := _untold(theirs, current):
             notes.append(f"warm start: {name} was imported and does not tell {untold}: taken to be as here")
         found += usable
     if mistakes:
         raise ConfigError(mistakes)
     return tuple(found), notes
+
+
+def _theirs(store: StudyStore, trials: Sequence[TrialRecord], host: str) -> Fingerprint:
+    """The fingerprint of another study on this host; with the hosts that it was on, where this is none of them."""
+    common: Fingerprint = store.fact("fingerprint") or {}
+    if not store.database.is_shared or IMPORTED in common:
+        return common
+    hosts = sorted({launch.host for trial in trials for launch in trial.launches})
+    return {**common, _HOST: ", ".join(hosts), **own_settings(store, host)}
 
 
 def differences(theirs: Fingerprint, ours: Fingerprint) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from launchers.children import run_side_by_side
 from launchers.errors import LauncherError
@@ -18,7 +18,9 @@ from sweeper.spec import SweepSpec
 from sweeper.streams import lenient
 from sweeper.text import plain, without_codes
 
-_KEY = "hosts="
+HOSTS, SLURM = "hosts=", "slurm."
+"""How the words begin that choose several hosts. They are none of the configuration's."""
+
 _NAMES = re.compile(r"\[?\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]?")
 _MAX_LINE = 4000
 _WORST_FIRST = (
@@ -39,9 +41,19 @@ def worker_of(host: HostSpec) -> Worker:
     return Worker.new(host.name, "" if ssh is None else f"{ssh.destination}:{ssh.port}")
 
 
+def is_for_slurm(overrides: Sequence[str]) -> bool:
+    """Whether the hosts are to be nodes that Slurm gives."""
+    return [word for word in overrides if word.startswith(HOSTS)][-1:] == [f"{HOSTS}slurm"]
+
+
 def hosts_of(overrides: Sequence[str]) -> tuple[str, ...] | None:
-    """The options of the group `host` in `hosts=[a,b]`; None without that. Raises ConfigError."""
-    given = [text.removeprefix(_KEY) for text in overrides if text.startswith(_KEY)]
+    """The options of the group `host` in `hosts=[a,b]`; None without that.
+
+    Raises ConfigError; also for `hosts=slurm`, whose nodes nobody knows before they are given.
+    """
+    if is_for_slurm(overrides):
+        raise ConfigError(["hosts: slurm is for specsweep run alone; leave hosts and slurm.* away here"])
+    given = [text.removeprefix(HOSTS) for text in overrides if text.startswith(HOSTS)]
     if not given:
         return None
     found = _NAMES.fullmatch(given[-1])
@@ -60,7 +72,7 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
 
     Raises ConfigError, before anything is started, with the mistakes that any of the hosts has.
     """
-    rest = [text for text in arguments.overrides if not text.startswith(_KEY)]
+    rest = [text for text in arguments.overrides if not text.startswith(HOSTS)]
     specs_of_hosts(hosts, arguments)
     where = [] if arguments.config_dir is None else ["--config-dir", str(arguments.config_dir)]
     command = [sys.executable, "-m", "sweeper", "run", "--plain", *where, "--", *rest]
@@ -76,7 +88,7 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
         raise LauncherError(f"the workers could not be started: {error}") from error
     for name, code in codes.items():
         show(name, f"ended with exit code {code}" if code >= 0 else f"killed by signal {-code}")
-    return min(map(_exit_code, codes.values()), key=_WORST_FIRST.index)
+    return worst(codes.values())
 
 
 def specs_of_hosts(hosts: Sequence[str], arguments: argparse.Namespace) -> list[SweepSpec]:
@@ -84,7 +96,7 @@ def specs_of_hosts(hosts: Sequence[str], arguments: argparse.Namespace) -> list[
 
     Raises ConfigError: for what is wrong with any host, each line once.
     """
-    rest = [text for text in arguments.overrides if not text.startswith(_KEY)]
+    rest = [text for text in arguments.overrides if not text.startswith(HOSTS)]
     overrides = {name: [*rest, f"host={name}"] for name in hosts}
     mistakes: list[str] = []
     specs: dict[str, SweepSpec] = {}
@@ -107,6 +119,7 @@ def specs_of_hosts(hosts: Sequence[str], arguments: argparse.Namespace) -> list[
     return list(specs.values())
 
 
-def _exit_code(code: int) -> ExitCode:
-    """What a worker ended with; one that was killed has to be looked into."""
-    return ExitCode(code) if code in set(ExitCode) else ExitCode.ABORTED
+def worst(codes: Iterable[int]) -> ExitCode:
+    """The worst of several workers' exit codes; one that was killed has to be looked into."""
+    known = [ExitCode(code) if code in set(ExitCode) else ExitCode.ABORTED for code in codes]
+    return min(known, key=_WORST_FIRST.index)

@@ -14,6 +14,7 @@ from launchers.clock import SystemClock
 from launchers.masking import masked_words
 from sweeper import config
 from sweeper.catalogue import Catalogue, Entry, catalogue
+from sweeper.commands.fleet import HOSTS, SLURM
 from sweeper.commands.run import run
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.fingerprint import IMPORTED
@@ -84,7 +85,8 @@ def _is_same(store: StudyStore, words: Sequence[str], kept: KeptRun, folder: Pat
     before = Path.cwd()
     try:
         os.chdir(folder)
-        there = StudyStore.of(config.load_place(words, _path(kept.config_dir)).study)
+        place = [word for word in words if not word.startswith((HOSTS, SLURM))]
+        there = StudyStore.of(config.load_place(place, _path(kept.config_dir)).study)
         return bool(there.fact("identity") == store.fact("identity"))
     except (ConfigError, OSError):
         return False

@@ -16,13 +16,15 @@ from rich.console import Console
 from launchers.clock import SystemClock
 from launchers.passwords import without_passwords
 from launchers.shell import LocalShell
+from launchers.slurm import node
 from sweeper import config, tracking
 from sweeper.addresses import is_shared
-from sweeper.commands.fleet import hosts_of, run_on_all, worker_of
+from sweeper.commands.fleet import hosts_of, is_for_slurm, run_on_all, worker_of
 from sweeper.commands.hosts import make_launcher, standing_on
 from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
 from sweeper.commands.plan import plan
 from sweeper.commands.report import write_beside
+from sweeper.commands.slurm import as_worker, run_through_slurm
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode, SpecsweepError, SweepAborted
 from sweeper.facts import read_host_facts
@@ -50,13 +52,21 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     """Run or continue the sweep; prints its result. Raises SpecsweepError, LauncherError, SweepInterrupted."""
     if arguments.dry_run:
         return plan(arguments)
+    if is_for_slurm(arguments.overrides):
+        where = node()
+        return (
+            _run_here(as_worker(where, arguments), arguments.overrides) if where else run_through_slurm(arguments)
+        )
     if (hosts := hosts_of(arguments.overrides)) is not None:
         return run_on_all(hosts, arguments)
-    return _run_here(arguments)
+    return _run_here(arguments, arguments.overrides)
 
 
-def _run_here(arguments: argparse.Namespace) -> ExitCode:
-    """One sweep on one host. Raises SpecsweepError, LauncherError, SweepInterrupted."""
+def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
+    """One sweep on one host. `given`: the words that `specsweep resume` is to give again.
+
+    Raises SpecsweepError, LauncherError, SweepInterrupted.
+    """
     overrides, config_dir = arguments.overrides, arguments.config_dir
     spec = config.load(overrides, config_dir).spec
     console = Console(file=lenient(sys.stdout))
@@ -82,7 +92,7 @@ def _run_here(arguments: argparse.Namespace) -> ExitCode:
                 for note in (*told, *notes_on(spec, engine, facts), *known):
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))
-                kept = KeptRun.of(spec, overrides, config_dir, clock)
+                kept = KeptRun.of(spec, given, config_dir, clock)
                 with (
                     kept_run(study.store, kept) as ended,
                     notifier.ending(study.name, launcher.host),

@@ -71,6 +71,7 @@ def to_spec(
         lines = [*mistakes, *schema_mistakes(error, loads.told)]
         raise ConfigError(list(dict.fromkeys(lines))) from None
     mistakes += [
+        *_node_mistakes(spec),
         *_slot_mistakes(spec),
         *_budget_mistakes(spec),
         *_finish_mistakes(spec),
@@ -95,6 +96,16 @@ def to_place(data: Mapping[str, object], told: Mapping[str, str]) -> StudyPlace:
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return place
+
+
+def _node_mistakes(spec: SweepSpec) -> list[str]:
+    """Further hosts for an engine that is started on one: they would idle beside it, watched and paid for."""
+    if not spec.host.nodes or spec.engine.name not in ENGINE_NAMES or engine_for(spec.engine.name).spans_hosts:
+        return []
+    able = ", ".join(name for name in ENGINE_NAMES if engine_for(name).spans_hosts)
+    nodes, name = ", ".join(spec.host.nodes), spec.engine.name
+    instead = f"a server that spans several is started with {able}"
+    return [f"host.nodes: {nodes}, but specsweep starts {name} on one host; {instead}"]
 
 
 def _slot_mistakes(spec: SweepSpec) -> list[str]:

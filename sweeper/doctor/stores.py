@@ -14,7 +14,8 @@ import psycopg
 from sqlalchemy import text
 
 from sweeper.addresses import normal_url
-from sweeper.database import being_opened, connect
+from sweeper.connecting import connect
+from sweeper.database import being_opened
 from sweeper.http import Target, get_page, post
 
 _TIMEOUT_S = 10.0

@@ -88,6 +88,7 @@ class Engine(Protocol):
     """One inference server's rules, command line and answers.
 
     `info_timeout_s`: how long the page at `info_path` may take when it is asked for first.
+    `spans_hosts`: whether one server may span several hosts (`host.nodes`).
     `slots_flag`: the flag that says how many requests are worked on at once.
     `times_whole_requests`: the server's own time of a request has its wait for other requests in it.
     `faked_by`: beginnings of the variables that `faked` needs to see; empty when there are none.
@@ -95,6 +96,7 @@ class Engine(Protocol):
 
     name: str
     on_gpus: bool
+    spans_hosts: bool
     faked_by: tuple[str, ...]
     times_whole_requests: bool
     slots_flag: str

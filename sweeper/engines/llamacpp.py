@@ -59,6 +59,7 @@ class LlamaCpp(AppliesTemplates):
     times_whole_requests = False
     slots_flag = "parallel"
     on_gpus = False  # the packaged one; a native build may be: host.watch_gpus=true
+    spans_hosts = False
     health_path = "/health"
     info_path = "/props"
     info_timeout_s = 25.0

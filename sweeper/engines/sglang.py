@@ -62,6 +62,7 @@ class SGLang:
 
     name = "sglang"
     on_gpus = True
+    spans_hosts = True
     faked_by = FAKERS
     times_whole_requests = True
     slots_flag = "max_running_requests"

@@ -10,6 +10,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from sweeper.engines.base import Counters, Identity
+from sweeper.engines.reported import scalar
 from sweeper.spec import FlagValue
 from sweeper.text import plain
 
@@ -89,20 +90,12 @@ def _is_setting(name: object) -> bool:
 
 
 def _kept(value: object) -> FlagValue | None:
-    """A value that a record can hold, None for everything else. Texts are cut to 300 characters."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < 2**63 else None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        return plain(value)
+    """A value that a record can hold, a list as text; None for everything else."""
     if isinstance(value, list) and value and all(isinstance(item, str | int | float) for item in value):
         return plain(
             " ".join(str(item) for item in value[:1000] if not isinstance(item, int) or abs(item) < 2**63)
         )
-    return None
+    return scalar(value)
 
 
 def _graphs(config: object) -> Iterator[tuple[str, FlagValue]]:

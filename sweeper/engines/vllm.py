@@ -58,6 +58,7 @@ class Vllm(AppliesTemplates):
 
     name = "vllm"
     on_gpus = True
+    spans_hosts = False
     faked_by: tuple[str, ...] = ()
     times_whole_requests = False
     slots_flag = "max_num_seqs"

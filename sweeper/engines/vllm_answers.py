@@ -8,6 +8,7 @@ from typing import Any
 from sweeper.engines.base import Generation, HttpRequest, Identity, StreamedResponse
 from sweeper.engines.events import json_object
 from sweeper.engines.openai_stream import count, read_stream
+from sweeper.engines.reported import scalar
 from sweeper.engines.vllm_table import BARE_ENTRIES, ENTRIES, KNOWN_ENTRIES, MODEL
 from sweeper.spec import FlagValue
 from sweeper.workload_spec import Prompt, WorkloadSpec
@@ -56,9 +57,9 @@ def parse_effective(info: Mapping[str, Any]) -> dict[str, FlagValue]:
     config = _config(info)
     found: dict[str, FlagValue] = {}
     for flag, (part, name) in _REPORTED.items():
-        if isinstance(value := _part(config, part).get(name), str | int | float):
+        if (value := scalar(_part(config, part).get(name))) is not None:
             found[flag] = value
-    dtype = _part(config, "model_config").get("dtype")
+    dtype = scalar(_part(config, "model_config").get("dtype"))
     if isinstance(dtype, str):
         found["dtype"] = dtype.removeprefix("torch.")
     return found | _speculation(_part(config, "speculative_config"))
@@ -67,13 +68,9 @@ def parse_effective(info: Mapping[str, Any]) -> dict[str, FlagValue]:
 def _speculation(told: Mapping[str, Any]) -> dict[str, FlagValue]:
     """Entries of --speculative-config. Where nothing is loaded to draft, vLLM names the method as the model."""
     found: dict[str, FlagValue] = {}
-    for entry, value in told.items():
-        flag = _OWN_NAMES.get(entry, f"spec_{entry}")
-        if (
-            flag in KNOWN_ENTRIES
-            and isinstance(value, str | int | float)
-            and not (flag in BARE_ENTRIES and not value)
-        ):
+    for entry, reported in told.items():
+        flag, value = _OWN_NAMES.get(entry, f"spec_{entry}"), scalar(reported)
+        if flag in KNOWN_ENTRIES and value is not None and not (flag in BARE_ENTRIES and not value):
             found[flag] = value
     if found.get(MODEL) == told.get("method"):
         found.pop(MODEL, None)

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sqlalchemy import make_url
 
@@ -18,6 +18,13 @@ from tests.chaos.kills import CONT, STOP
 from tests.chaos.stage import Stage
 from tests.chaos.statements import StatementProxy
 from tests.chaos.table import Play, fault
+from tests.chaos.zygote import Command
+from tests.fleet.standby import pair
+
+
+def missed(command: Command) -> Callable[[], bool]:
+    """Whether a command has said that it has lost the database: until then the fault is not over."""
+    return lambda: "; tried again for" in command.output
 
 
 def _restarted(mode: str) -> Play:
@@ -29,7 +36,8 @@ def _restarted(mode: str) -> Play:
         crew = [sweep.start(host="a"), sweep.start(host="b")]
         stage.until(lambda: "trial 1: " in crew[0].output + crew[1].output, "a launch of the search", crew[0])
         postgres.stop(mode)
-        time.sleep(2)
+        for command in crew:
+            stage.until(missed(command), "a worker that misses the database", command)
         postgres.start()
         for command in crew:
             stage.ended(command, 0)
@@ -40,26 +48,25 @@ def _restarted(mode: str) -> Play:
 
 
 for _mode, _words in (("fast", "in order"), ("immediate", "as in a crash, with recovery")):
-    fault(f"PostgreSQL restarts {_words}", "stores", f"pg_ctl stop -m {_mode}, start after 2 s, under two workers",
+    fault(f"PostgreSQL restarts {_words}", "stores",
+          f"pg_ctl stop -m {_mode} under two workers, start when both have missed it",
           "statements are tried again; goes on")(_restarted(_mode))  # fmt: skip
 
 
 @fault("PostgreSQL fails over", "stores",
-       "immediate stop; what comes back does not write for 5 s, as a standby (default_transaction_read_only)",
-       "tried again until it writes; goes on")  # fmt: skip
+       "SIGKILL to a primary with a synchronous standby, which is promoted when the sweep has missed it",
+       "tried again until the standby writes; goes on there")  # fmt: skip
 def failover(stage: Stage) -> None:
-    sweep, postgres = stage.shared(), stage.house.postgres()
+    servers = stage.stack.enter_context(pair())
+    sweep = stage.shared(url=servers.create("chaos"))
+    servers.acknowledge()
     command = sweep.start(host="a", plan=Plan(at="sweeper/measuring/benchmark.py:measure", hit=2, signals=(STOP,)))
     stage.until(command.is_stopped, "a launch of the search", command)
-    name = make_url(sweep.storage).database
-    postgres.sql(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
-    postgres.stop("immediate")
-    postgres.start()
+    servers.primary.kill()
     command.send(CONT)
-    time.sleep(5)
-    postgres.sql(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
-    postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'specsweep'")
-    stage.ended(command, 0)
+    stage.until(missed(command), "a sweep that misses the database", command)
+    servers.promote()
+    stage.ended(command, 0, r"is back after[^\n]*")
     stage.is_ended = True
 
 

@@ -40,11 +40,24 @@ MISTAKES = [
     ("~space.spec_type=3", "~space.spec_type=3", "without a value"),
     ("hydra.run.dir=x", "hydra.run.dir=x", "cannot be changed"),
     ("engine@other=llamacpp", "engine@other=llamacpp", "cannot be changed"),
+    ("budget/trials=3", "budget/trials=3", "written with points: budget.trials=VALUE"),
+    ("budget..trials=3", "'budget..trials=3'", "'budget..trials' is not a name"),
+    ("engine.flags.--threads=2", "'engine.flags.--threads=2'", "is not a name"),
+    ("'budget.trials=5'", "\"'budget.trials=5'\"", "leave one pair away"),
+    # quoting
+    ("study.name=\u201cnight\u201d", "'study.name=\u201cnight\u201d'", "\u201c is a typographic quotation mark"),
+    ("space.threads=choice[1,2]", "'space.threads=choice[1,2]'", "round brackets: 'space.threads=choice(...)'"),
+    ("budget.trials=5,", "'budget.trials=5,'", "leave the ',' at its end away"),
+    ("study.name=${oc.env:X", "'study.name=${oc.env:X'", "a bracket is open"),
+    ("study.name=${oc.env:}", "study.name: cannot be resolved", "${oc.env:NAME}"),
     # values
+    ("study.storage=sqlite:///", "study.storage: 'sqlite:///'", "names no file; write sqlite:///PATH"),
+    ("space.spec_type=choice(ngram-simpel)", "space.spec_type: 'ngram-simpel'", "did you mean ngram-simple?"),
+    ("host.address=gpu1:22", "host.address: 'gpu1:22'", "a name or an address alone"),
     ("budget.trials=many", "budget.trials: 'many'", "whole number"),
     ("budget.trials=0", "budget.trials: 0", "greater than 0"),
     ("budget.finalists=9", "budget.finalists: 9", "8 or less"),
-    ("budget.until=7", "budget.until: 7", "should be text"),
+    ("budget.until=7", "budget.until: 7", "should be a time of day, as 07:00"),
     ("budget.until=25:00", "budget.until: '25:00'", "should be 07:00, 2026-12-01T07:00 or '07:00 Europe/Berlin'"),
     ("budget.until='07:00 Mars/Base'", "budget.until: '07:00 Mars/Base'", "no time zone that this machine knows"),
     ("budget.hours=0", "budget.hours: 0", "greater than 0"),
@@ -201,6 +214,16 @@ def test_a_mistake_gives_one_helpful_line(override: str, begins: str, says: str)
     assert says in line
     assert "\n" not in line
     assert len(line) < 400
+
+
+@pytest.mark.parametrize("engine", ["vllm", "llamacpp"])
+def test_further_hosts_are_refused_where_the_engine_is_started_on_one(engine: str) -> None:
+    preset = {"vllm": ["preset=vllm_any", "model.path=/m", "space.spec_model=/d"], "llamacpp": []}[engine]
+    nodes = ["host=ssh", "host.ssh.destination=gpu1", "host.nodes=[gpu2]", "host.node_address='10.0.0.1:20000'"]
+    (line,) = [line for line in mistakes(*preset, *nodes) if line.startswith("host.nodes")]
+    assert line.endswith(
+        f"gpu2, but specsweep starts {engine} on one host; a server that spans several is started with sglang"
+    )
 
 
 def test_all_mistakes_are_reported_at_once() -> None:

@@ -56,9 +56,10 @@ def open_study(
     seed: int = 0,
     earlier: tuple[Observation, ...] = (),
     sampler: str = "physics",
+    url: str = "",
 ) -> Study:
     physics = physics_of(earlier=earlier)
-    store = StudyStore.open(f"sqlite:///{directory}/optuna.db", name, str(directory), create=True)
+    store = StudyStore.open(url or f"sqlite:///{directory}/optuna.db", name, str(directory), create=True)
     settings = SamplerSettings(sampler, seed, startup_trials=3, physics=physics.sampler)
     return Study(store, physics.candidates, physics.baseline, settings, Ranking("output_throughput"))
 

@@ -91,6 +91,28 @@ def test_a_host_that_has_changed_is_refused_with_what_changed(changes: dict[str,
     assert f"  {line}\n" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "now"),
+    [
+        (["engine.command=[numactl,-N,'0',llama-server]"], "numactl -N 0 llama-server"),
+        (['engine.command=[llama-server,"--api-key=hunter2"]'], "llama-server '--api-key=***'"),
+        (["host.gpus=[3,1]"], "all then, 1, 3"),
+    ],
+)
+def test_another_way_to_start_the_server_is_refused(overrides: list[str], now: str) -> None:
+    plain = "engine.command=[llama-server]"
+    with pytest.raises(StudyMismatch) as caught:
+        require_same("mine", settings(plain), settings(plain, *overrides))
+    assert f"{now} now\n" in str(caught.value)
+
+
+def test_an_environment_may_move() -> None:
+    there, here = (
+        settings(f"engine.command=[{name},-m,server]") for name in ("/old/bin/python3.11", "/new/bin/python")
+    )
+    require_same("mine", there, here)
+
+
 def test_a_study_from_before_a_fact_was_read_goes_on_and_keeps_it_from_then_on() -> None:
     old, now = settings(), settings(facts=built())
     require_same("mine", old, now)

@@ -14,7 +14,8 @@ import pytest
 from sweeper import config
 from sweeper.__main__ import main
 from sweeper.command_line import parse
-from sweeper.commands.fleet import hosts_of
+from sweeper.commands.fleet import HOSTS, SLURM, hosts_of, is_for_slurm
+from sweeper.commands.slurm import slurm_words
 from sweeper.errors import ConfigError, ExitCode
 from tests.docs.conftest import place_study
 from tests.docs.pages import ROOT, all_commands, blocks, inline, words_of
@@ -45,8 +46,12 @@ def parsed(words: list[str]) -> argparse.Namespace:
 
 def composed(arguments: argparse.Namespace) -> None:
     """What `run` and `stop` check before they start anything. Raises ConfigError."""
-    hosts = hosts_of(arguments.overrides)
-    rest = [word for word in arguments.overrides if not word.startswith("hosts=")]
+    hosts = None
+    if is_for_slurm(arguments.overrides):
+        assert slurm_words(arguments.overrides)
+    else:
+        hosts = hosts_of(arguments.overrides)
+    rest = [word for word in arguments.overrides if not word.startswith((HOSTS, SLURM))]
     for host in hosts or ("",):
         words = [*rest, *([f"host={host}"] if host else [])]
         assert config.load(words, arguments.config_dir).spec.space.parameters

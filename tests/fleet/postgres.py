@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +33,7 @@ class Cluster:
     programs: Path
     folder: Path
     port: int
+    settings: tuple[str, ...] = ("synchronous_commit=off",)
 
     def url(self, database: str) -> str:
         """The address of a database, with the password."""
@@ -55,35 +59,71 @@ class Cluster:
         """Stop it; connections are cut. `immediate` is as a crash: it recovers at the next start."""
         self.control("stop", "-w", "-m", mode)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its first process lives."""
+        return bool(self.pid) and Path(f"/proc/{self.pid}").exists()
+
+    @property
+    def pid(self) -> int:
+        """Of its first process; 0 for one that was stopped."""
+        file = self.folder / "data" / "postmaster.pid"
+        return int(file.read_text().splitlines()[0]) if file.exists() else 0
+
+    def kill(self) -> None:
+        """SIGKILL to its processes, the first one first: as if its machine were gone."""
+        first = self.pid
+        family = [first, *_children(first)]
+        for pid in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while any(map(_is_alive, family)):
+            time.sleep(0.02)
+
     def control(self, *words: str) -> None:
         """Call pg_ctl, as a user that may run a server."""
         run_unprivileged([str(self.programs / "pg_ctl"), "-D", str(self.folder / "data"), *words])
 
     def _options(self) -> str:
-        fast = "-c fsync=off -c synchronous_commit=off -c max_connections=60 -c shared_buffers=16MB"
-        return f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' {fast}"
+        chosen = ("fsync=off", "max_connections=60", "shared_buffers=16MB", *self.settings)
+        words = " ".join(f"-c {setting}" for setting in chosen)
+        return f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' {words}"
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
-    """A cluster while open; nothing of it is left."""
+def cluster(*settings: str) -> Iterator[Cluster]:
+    """A cluster while open; nothing of it is left. `settings`: NAME=VALUE; none: the fastest."""
     found = programs()
     assert found is not None
     folder = Path(tempfile.mkdtemp(prefix="specsweep-postgres-"))
     try:
         secret = folder / "secret"
         secret.write_text(PASSWORD, encoding="utf-8")
-        _give_away(folder)
-        made = Cluster(found, folder, _free_port())
+        give_away(folder)
+        made = Cluster(found, folder, free_port(), settings or Cluster.settings)
         words = ["-D", str(folder / "data"), "-U", USER, "--pwfile", str(secret), "-A", "scram-sha-256", "-N"]
         run_unprivileged([str(found / "initdb"), *words, "--locale=C", "-E", "UTF8"])
         made.start()
         try:
             yield made
         finally:
-            made.stop("immediate")
+            if made.is_running:
+                made.stop("immediate")
     finally:
         shutil.rmtree(folder)
+
+
+def _children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in listed.split()]
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether it is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1] not in "ZX"
+    except OSError:
+        return False
 
 
 def run_unprivileged(argv: list[str]) -> None:
@@ -96,7 +136,7 @@ def run_unprivileged(argv: list[str]) -> None:
         assert done.returncode == 0, output.read().decode(errors="replace")
 
 
-def _give_away(folder: Path) -> None:
+def give_away(folder: Path) -> None:
     """Let the user that runs the server use a folder of ours."""
     if os.getuid() == 0:
         account = pwd.getpwnam("postgres")
@@ -104,7 +144,7 @@ def _give_away(folder: Path) -> None:
             os.chown(path, account.pw_uid, account.pw_gid)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

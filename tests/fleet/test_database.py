@@ -14,8 +14,9 @@ from launchers.errors import HostBusy
 from launchers.passwords import without_passwords
 from sweeper.addresses import has_password, masked, normal_url
 from sweeper.answering import AnsweredConnection
-from sweeper.database import SharedDatabase, connect, opened_patiently
-from sweeper.errors import ConfigError
+from sweeper.connecting import connect
+from sweeper.database import SharedDatabase, opened_patiently
+from sweeper.errors import ConfigError, SweepAborted
 from sweeper.leases import LeaseLost, SharedLeases, Worker
 from sweeper.ownership import Shared, at_work
 from sweeper.records import Proposal
@@ -67,6 +68,15 @@ LeasesOf = Callable[[Worker], SharedLeases]
         ("postgresql+psycopg:///sweeps?host=db&password=secret", "postgresql+psycopg:///sweeps?host=db"),
         ("sqlite:///sweeps/optuna.db", "sqlite:///sweeps/optuna.db"),
         ("postgresql://a:b:c@x:y", "postgresql+psycopg://***"),
+        (
+            "postgresql://me:secret@a:1,b:2/s?sslmode=require",
+            "postgresql+psycopg://***@/s?host=a%3A1&host=b%3A2&sslmode=require",
+        ),
+        (
+            "postgresql:///s?host=a:1,b:2&connect_timeout=3",
+            "postgresql+psycopg:///s?connect_timeout=3&host=a%3A1&host=b%3A2",
+        ),
+        ("postgresql:///s?host=a,b&port=1,2", "postgresql+psycopg:///s?host=a%2Cb&port=1%2C2"),
     ],
 )
 def test_an_address_is_understood_and_shown_without_secrets(url: str, shown: str) -> None:
@@ -222,6 +232,46 @@ def test_a_database_that_stays_away_ends_the_sweep_with_what_the_driver_said(
     assert clock.elapsed_s >= 30
     assert "tried again for 30 s" in said[0]
     assert PASSWORD not in str(seen.value)
+
+
+@pytest.mark.parametrize("lost", ["TRUNCATE studies CASCADE", "DROP SCHEMA public CASCADE; CREATE SCHEMA public"])
+def test_a_study_that_is_gone_with_its_server_is_one_message(
+    postgres: Cluster, database: str, tmp_path: Path, lost: str
+) -> None:
+    store = open_study(database, tmp_path).store
+    assert store.trials() == ()
+    name = database.rpartition("/")[2]
+    postgres.sql(f"{lost}; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND "
+                 "application_name = 'specsweep'", name)  # fmt: skip
+    with pytest.raises(SweepAborted, match="another server answers now") as seen:
+        store.trials()
+    assert "begins it anew there" in str(seen.value)
+
+
+def test_after_a_new_connection_nothing_that_was_read_before_is_believed(
+    postgres: Cluster, database: str, tmp_path: Path
+) -> None:
+    """A standby took over that had not received trial 1; something else is measured under its number."""
+    study = open_study(database, tmp_path, sampler="random")
+    with at_work(study.store, Worker.new("a"), 60) as (study.ownership, _):
+        finish(study, asked(study), "a")
+        forgotten = asked(study)
+        finish(study, forgotten, "a")
+        assert len(study.trials()) == 2
+        name = database.rpartition("/")[2]
+        attributes = ("trial_user_attributes", "trial_system_attributes")
+        tables = ("trial_params", "trial_values", *attributes, "trials")
+        gone = "(SELECT trial_id FROM trials WHERE number = 1)"
+        postgres.sql("; ".join(f"DELETE FROM {table} WHERE trial_id IN {gone}" for table in tables), name)
+        assert len(study.trials()) == 2, "as read before"
+        postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+                     f"'{name}' AND pid <> pg_backend_pid()", name)  # fmt: skip
+        assert [trial.number for trial in study.trials()] == [0]
+        again = asked(study)
+        assert (again.trial_number, again.launch_number) == (1, 0)
+        finish(study, again, "a")
+    (_, trial) = study.trials()
+    assert trial.canonical == again.canonical
 
 
 def test_a_lease_is_claimed_by_exactly_one_of_many(database: str, tmp_path: Path, leases_of: LeasesOf) -> None:

@@ -61,9 +61,10 @@ def test_an_early_restart_on_the_same_host_need_not_wait_for_the_lease(fleet_of:
 
 def test_a_worker_that_was_suspended_beyond_its_lease_gives_its_trial_up(fleet_of: FleetOf) -> None:
     fleet = fleet_of(trials=6)
-    sleeper, other = fleet.start("a", launch_s=1.0), fleet.start("b")
+    sleeper = fleet.start("a", launch_s=4)
     _, number, launch, _ = sleeper.wait_for(r"launch \d+ \d+ search").split()
     sleeper.kill(signal.SIGSTOP)
+    other = fleet.start("b")
     other.wait_for(f"note: trial {number} is taken over from host a")
     sleeper.kill(signal.SIGCONT)
     sleeper.wait_for(f"note: trial {number}: launch {launch} was taken over by another worker")
@@ -79,10 +80,13 @@ def test_a_server_that_restarts_in_mid_sweep_loses_and_doubles_nothing(
 ) -> None:
     fleet = fleet_of(trials=12)
     crew = [fleet.start("a"), fleet.start("b")]
+    crew[1].wait_for("launch")  # who is still on its way to a server that is gone takes the address for wrong
     for mode in ("fast", "immediate"):
         crew[0].wait_for("launch")
         postgres.stop(mode)
+        crew[0].wait_for(".*tried again for")  # one that is back before the next statement was never missed
         postgres.start()
+        crew[0].wait_for("launch|note: .*(is back after|was taken over)")
     assert [running.end() for running in crew] == [0, 0], crew[0].output + crew[1].output
     assert any("is back after" in running.output for running in crew)
     seen = figures(fleet)

@@ -51,6 +51,10 @@ class PrintingView(RecordingView):
     def launch_started(self, proposal: Proposal, progress: object) -> None:
         print(f"launch {proposal.trial_number} {proposal.launch_number} {proposal.purpose}", flush=True)
 
+    def launch_ended(self, record: LaunchRecord, progress: object) -> None:
+        value = record.metrics[OBJECTIVE]
+        print(f"told {record.trial_number} {record.launch_number} {value!r}", flush=True)
+
     def notice(self, text: str) -> None:
         print(f"note: {text}", flush=True)
 

@@ -1,4 +1,7 @@
-"""`python -m tests.fuzz --inputs 100000`: feed every parser and print how it fared; exit code 1 after a crash."""
+"""`python -m tests.fuzz --inputs 100000`: feed every parser and print how it fared; exit code 1 after a crash.
+
+What became of each is kept in build/fuzz.jsonl, from which docs/fuzzing.md is written (written.py).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from tests.fuzz.campaign import Outcome, feed
 from tests.fuzz.doctor_answers import SEEDS, doctor_parser
 from tests.fuzz.mlflow_answers import answer_parser, answer_seeds
 from tests.fuzz.parsers import Parser, parsers
+from tests.fuzz.written import keep
 
 MAX_MEMORY = 4 * 1024**3
 
@@ -37,6 +41,7 @@ def main() -> int:
 def show(outcome: Outcome) -> Outcome:
     figures = f"{outcome.num_inputs:>9} {outcome.num_refused:>9} {outcome.num_crashes:>8}"
     print(f"{outcome.name:<40} {figures}", flush=True)
+    keep(outcome)
     for what, content in outcome.crashes.items():
         print(f"    {what}\n        {content[:300]!r}", flush=True)
     return outcome

@@ -17,6 +17,7 @@ from launchers.gpus import holders, read_gpus
 from launchers.host import HostLauncher, HostSettings
 from launchers.masking import hide_shapes, shaped_secrets
 from launchers.replies import parse_reply
+from launchers.slurm import read_looks
 from sweeper.engines.base import Engine, StreamedResponse
 from sweeper.engines.environ import parse_environ
 from sweeper.engines.llamacpp import LlamaCpp
@@ -31,6 +32,7 @@ from sweeper.probing.commands import Messages, read_times
 from sweeper.prompts.files import read_prompts
 from sweeper.provenance import gpu_build
 from sweeper.records import Failure
+from sweeper.saved_launch import SavedLaunch, read_saved
 from sweeper.secrets import sealed
 from sweeper.spec import ServerConfig
 from sweeper.text import plain
@@ -145,6 +147,14 @@ def prompts_parser(folder: Path) -> Callable[[bytes], object]:
     return feed
 
 
+def launch_parser(content: bytes) -> None:
+    """A launch as the database keeps it; one that cannot be read is told, and says nothing to a sampler."""
+    saved = read_saved(text_of(content))
+    saved.excerpt()
+    if isinstance(saved, SavedLaunch):
+        sealed(saved.record)
+
+
 def plain_parser(content: bytes) -> None:
     text = content.decode("utf-8", "backslashreplace")
     shown = plain(text)
@@ -169,8 +179,10 @@ def parsers(folder: Path) -> tuple[Parser, ...]:
         Parser("environment of a server", parse_environ, seeds.environs()),
         Parser("NCCL timings", lambda c: read_times(text_of(c), MESSAGES), seeds.timings()),
         Parser("config.json of a model", lambda c: read_model(text_of(c)), seeds.model_configs()),
+        Parser("squeue: jobs", lambda c: read_looks(text_of(c), ("12_0", "12_1")), seeds.squeue_answers()),
         Parser("prompt file", prompts_parser(folder), seeds.prompt_files(), (ValueError,)),
         Parser("stored study", stored_parser(folder), stored_seeds()),
+        Parser("stored launch, read in bulk", launch_parser, seeds.stored_launches()),
         Parser("text for a screen", plain_parser, seeds.log_lines()),
     ]  # fmt: skip
     for engine in (LlamaCpp(), SGLang(), Vllm()):

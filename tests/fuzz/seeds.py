@@ -8,7 +8,9 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from sweeper.errors import FailureKind
 from sweeper.measuring.load_client import Packer
+from tests.fakes import launch
 
 DATA = Path(__file__).parents[1] / "data"
 LLAMACPP = DATA / "llamacpp" / "xllamacpp-2026.10.11549"
@@ -185,6 +187,17 @@ def packed_lines() -> tuple[bytes, ...]:
 def deflated(records: bytes) -> bytes:
     squeeze = zlib.compressobj(1, wbits=13)
     return squeeze.compress(records) + squeeze.flush()
+
+
+def stored_launches() -> tuple[bytes, ...]:
+    record = launch(80.0, repeats=(79.0, 81.0), flags={"n": 3}).model_dump(mode="json")
+    failed = launch(None, failure=FailureKind.OUT_OF_MEMORY).model_dump(mode="json")
+    kept = {"artifacts": ["launch-0-a"], "artifacts_at": "machine m, in /a"}
+    return tuple(json.dumps({"record": each, **kept}).encode() for each in (record, failed))
+
+
+def squeue_answers() -> tuple[bytes, ...]:
+    return (b"12_0|RUNNING|n1|None\n12_1|PENDING||(Resources)\n13|TIMEOUT|n[1-2]|TimeLimit\n",)
 
 
 def environs() -> tuple[bytes, ...]:

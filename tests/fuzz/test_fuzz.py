@@ -12,6 +12,7 @@ from launchers.gpu_sample import QUERIES, read_sample
 from launchers.gpus import read_gpus
 from launchers.host import HostLauncher, HostSettings
 from sweeper.engines.sglang import SGLang
+from sweeper.engines.vllm import Vllm
 from sweeper.errors import SpecsweepError
 from sweeper.secrets import secrets_of
 from tests.fakes import FakeClock, trial
@@ -89,6 +90,13 @@ def test_a_reply_with_such_a_number_is_a_lost_host(body: str) -> None:
 def test_token_ids_that_are_nested_too_deeply_are_refused() -> None:
     with pytest.raises(ValueError, match="nested"):
         SGLang().parse_template(f"specsweep-token-ids {'[' * 5000}")
+
+
+def test_a_setting_that_no_record_can_hold_is_left_out_of_what_vllm_reports() -> None:
+    parts = {"model_config": {"seed": float("-inf"), "dtype": "torch.bfloat16", "max_model_len": 10**40},
+             "speculative_config": {"num_speculative_tokens": float("nan"), "method": "ngram"}}  # fmt: skip
+    effective = Vllm().effective({"vllm_config": parts})
+    assert effective == {"dtype": "bfloat16", "spec_method": "ngram"}
 
 
 def test_a_launch_that_never_got_a_command_line_has_no_secret_in_it() -> None:

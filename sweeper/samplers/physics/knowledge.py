@@ -79,8 +79,11 @@ class Knowledge:
         return chance
 
     def best(self, model: Model) -> Batch:
-        """The best measured configurations, the very best first: one that drafts and one that does not."""
-        measured = self.evidence.batch.take(self.evidence.measured)
+        """The best configurations that models are fitted on, the very best first: one that drafts and one that
+        does not.
+        """
+        telling = self.evidence.most_telling()
+        measured = telling.batch.take(telling.measured)
         mean = model.predict(measured).throughput
         order = np.argsort(-mean, kind="stable")
         kinds = measured.speculative[order]
