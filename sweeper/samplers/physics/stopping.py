@@ -12,8 +12,8 @@ from optuna.trial import FrozenTrial
 from sweeper.samplers.physics.forecast import stored_forecast
 
 LITTLE = 0.003
-"""Relative: 0.3 %. On 30 simulated servers half of the nights took 22 restarts or fewer, and one in five ended
-more than 2 % short; with 0.5 % it was 19, and one in three."""
+"""Relative: 0.3 %. On 40 simulated servers half of the nights took 22 restarts or fewer, and one in eight ended
+more than 2 % short."""
 
 RUNNING = 2
 """The remaining gain must have been less so many times running."""
