@@ -73,7 +73,8 @@ class LocalShell:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise HostLost(f"{self.name}: the lock {str(path)!r} cannot be opened: {error}") from error
+            told = f"the lock {str(path)!r} cannot be opened: {error.strerror}; may you write in its folder?"
+            raise HostLost(f"{self.name}: {told}") from error
         try:
             _lock(descriptor, self.name)
             yield  # the file stays: with a lock file removed, two processes can hold two files of one name

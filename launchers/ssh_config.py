@@ -23,6 +23,7 @@ _SYSTEM_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 _DEFAULT_KNOWN_HOSTS = "~/.ssh/known_hosts ~/.ssh/known_hosts2"
 _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 _DESTINATION = re.compile(r"[^\s@/\\'\"`$;&|<>(){}*?!#,-][^\s@/\\'\"`$;&|<>(){}*?!#,]*")
+_HOST_PORT = re.compile(r"[^:]+:\d*")
 _USER = re.compile(r"[^\s@:\0-][^\s@:\0]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SETTING = re.compile(r"\s*(\w+)(?:\s*=\s*|\s+)(.*)")
@@ -59,7 +60,7 @@ class SshTarget:
 
 
 def _mistakes(target: SshTarget) -> Iterator[str]:
-    if not _DESTINATION.fullmatch(target.destination):
+    if not _DESTINATION.fullmatch(target.destination) or _HOST_PORT.fullmatch(target.destination):
         yield "destination must be a host name or an alias (the user goes into `user`, the port into `port`)"
     if target.user and not _USER.fullmatch(target.user):
         yield f"user {target.user!r} cannot be a user name"
@@ -102,8 +103,8 @@ def route(target: SshTarget) -> tuple[Hop, ...]:
     try:
         config = paramiko.SSHConfig.from_text("\n".join(_config_lines(target.config_file)))
         return tuple(_hops(config, target, _Wish(target.destination, target.user, target.port)))
-    except (paramiko.SSHException, OSError, ValueError, KeyError) as error:
-        # KeyError: names are to be made canonical, and no domains are given
+    except (paramiko.SSHException, OSError, ValueError, KeyError, RuntimeError) as error:
+        # KeyError: names are to be made canonical, and no domains are given; RuntimeError: ~ of a user who is none
         raise SshRefused(f"{target.config_file} cannot be applied to {target.destination}: {error}") from error
 
 

@@ -22,7 +22,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         KNOWN.learn_environment(os.environ)
         KNOWN.learn_words(sys.argv[1:] if argv is None else argv)
         code = _command(parse(argv))
-        settle_stdout()
+        if lost := settle_stdout():
+            return complain(
+                f"standard output cannot be written: {lost}; what was printed is lost", ExitCode.ABORTED
+            )
         return code
     except SpecsweepError as error:
         return complain(str(error), error.exit_code)
@@ -42,19 +45,24 @@ def _command(arguments: argparse.Namespace) -> ExitCode:
     from importlib import import_module
     from keyword import iskeyword
 
-    _require_folder()
+    _require_folders()
     name = str(arguments.command)
     word = f"{name}_" if iskeyword(name) else name  # `import` can be no name in Python
     function: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(f"sweeper.commands.{word}"), word)
     return function(arguments)
 
 
-def _require_folder() -> None:
-    """Raises ConfigError where the working directory was deleted: each relative place would fail."""
+def _require_folders() -> None:
+    """Raises ConfigError where the working directory was deleted, or nobody knows a home: places would fail."""
     try:
         Path.cwd()
+        Path.home()
     except OSError as error:
         raise ConfigError([f"the working directory is gone ({error.strerror}); cd to one that exists"]) from error
+    except RuntimeError:
+        raise ConfigError(
+            ["HOME: is not set, and this user has no home; set it: HOME=/FOLDER specsweep"]
+        ) from None
 
 
 def _unexpected(error: Exception) -> ExitCode:

@@ -84,9 +84,12 @@ class Asking:
         """The configuration after the engine's rewrites."""
         return self._candidates.canonical(requested)
 
-    def left_out_as_duplicate(self, number: int, key: str) -> bool:
-        """Whether another trial has this configuration: only one that a person enqueued can. It is left out."""
-        twins = [t for t in self._store.trials() if t.key == key and t.number != number]
+    def left_out_as_duplicate(self, number: int, key: str, trials: Sequence[TrialRecord]) -> bool:
+        """Whether another of the `trials` has this configuration: only one that a person enqueued can.
+
+        It is left out.
+        """
+        twins = [t for t in trials if t.key == key and t.number != number]
         if not twins or number == 0:
             return False
         twin = self._store.frozen(twins[0].number)

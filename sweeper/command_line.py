@@ -10,10 +10,12 @@ from contextlib import suppress
 from typing import NoReturn
 
 from sweeper.errors import ExitCode
+from sweeper.help_format import HelpFormatter
 from sweeper.known_secrets import KNOWN
 from sweeper.text import printable
 from sweeper.usage import EXIT_CODES, USAGES, add_commands
 
+_GLOBAL = ("--help", "--version")
 _KINDS = {"int": "a whole number", "float": "a number"}
 
 
@@ -25,11 +27,17 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser()
     arguments, rest = parser.parse_known_args(argv)
     name = arguments.command
+    if name is None and rest:
+        parser.error(f"unknown option {rest[0]!r}{_near(rest[0], _GLOBAL)}")
     if name is None:
         parser.error(f"name a command: {', '.join(USAGES)}; specsweep --help says what they do")
     unknown = [word for word in rest if word.startswith("-") and word not in ("-m", "--multirun")]
     if unknown:
-        parser.error(f"{name}: unknown option {unknown[0]!r}{_near(unknown[0], options_of(parser, name))}")
+        near = _near(unknown[0], options_of(parser, name))
+        path, is_given, _ = unknown[0].strip("-").partition("=")
+        as_setting = f"; settings have no dashes: {path}=VALUE"
+        is_setting = bool(is_given) and near.startswith("; valid") and USAGES[name].settings
+        parser.error(f"{name}: unknown option {unknown[0]!r}{near}{as_setting if is_setting else ''}")
     if not USAGES[name].settings and rest:
         parser.error(f"{name}: {rest[0]!r} has no meaning here; see specsweep {name} --help")
     arguments.overrides = [*getattr(arguments, "overrides", ()), *rest]
@@ -57,7 +65,7 @@ def new_parser() -> argparse.ArgumentParser:
         description="Tunes speculative-decoding servers: restarts, measures, records, and says what wins and "
         "whether it is real.",
         epilog="specsweep COMMAND --help teaches with examples.\n\n" + EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
@@ -86,7 +94,7 @@ def _in_our_words(prog: str, message: str) -> str:
     """What argparse says of a command's option, with the command in front and what would be right."""
     told = message.removeprefix("argument ")
     if found := re.fullmatch(r"COMMAND: invalid choice: '(.*)' \(choose from .*\)", told, re.DOTALL):
-        return f"there is no command {found[1]!r}{_near(found[1], tuple(USAGES))}"
+        return f"there is no command {found[1]!r}{_near(found[1], (*USAGES, *_GLOBAL))}"
     if found := re.fullmatch(r"(\S+): invalid choice: '(.*)' \(choose from (.*)\)", told, re.DOTALL):
         valid = found[3].replace("'", "")
         told = f"{found[1]}: {found[2]!r} is none of {valid}"
@@ -100,7 +108,7 @@ def _in_our_words(prog: str, message: str) -> str:
 
 def _near(word: str, valid: Sequence[str]) -> str:
     """What may have been meant."""
-    from difflib import get_close_matches
+    from sweeper.near_names import nearest
 
-    near = get_close_matches(word.partition("=")[0], valid, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; valid: {', '.join(valid)}"
+    near = nearest(word.partition("=")[0], valid)
+    return f"; did you mean {near}?" if near else f"; valid: {', '.join(valid)}"

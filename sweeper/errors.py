@@ -65,6 +65,27 @@ class ConfigError(SpecsweepError):
         super().__init__("\n".join([f"{count} in the configuration:", *(f"  {line}" for line in mistakes)]))
 
 
+class Together:
+    """The mistakes of several steps, told at once: each step in `with together:`, in the end `together.tell()`."""
+
+    def __init__(self) -> None:
+        self.mistakes: list[str] = []
+
+    def __enter__(self) -> None:
+        """Begin a step."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        """Keep a ConfigError of the step for later; everything else flies on."""
+        if isinstance(error, ConfigError):
+            self.mistakes += error.mistakes
+        return isinstance(error, ConfigError)
+
+    def tell(self) -> None:
+        """Raises ConfigError with what was wrong in any step, each line once."""
+        if self.mistakes:
+            raise ConfigError(list(dict.fromkeys(self.mistakes)))
+
+
 class StudyMismatch(SpecsweepError):
     """The study's trials were measured with other settings; mixing them would compare unlike things."""
 

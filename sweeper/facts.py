@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -10,6 +9,7 @@ from launchers.base import CommandResult
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.errors import ConfigError
 from sweeper.fitting import context_mistakes, gpus_needed, too_few_gpus
+from sweeper.near_names import meant
 from sweeper.provenance import GPU_FIELDS, gpu_build, revision_of
 from sweeper.space import domain_values
 from sweeper.spec import FlagValue, ModelSpec, SweepSpec
@@ -136,9 +136,7 @@ def unknown_flags(spec: SweepSpec, known: frozenset[str]) -> list[str]:
     lines = []
     for group, name in asked if known else ():
         if (flag := name.replace("-", "_")) not in known:
-            near = difflib.get_close_matches(flag, sorted(known), n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
-            lines.append(f"{group}.{name}: the server has no flag --{flag.replace('_', '-')}{hint}")
+            lines.append(f"{group}.{name}: the server has no flag --{flag.replace('_', '-')}{meant(flag, known)}")
     return lines
 
 

@@ -66,6 +66,13 @@ class HostSpec(Frozen):
             )
         return state_dir
 
+    @field_validator("address")
+    @classmethod
+    def _alone(cls, address: str) -> str:
+        if re.search(r"[\s/]|^[^:]*:[^:]*$", address):
+            raise ValueError("should be a name or an address alone: the port is the first free one of the range")
+        return address
+
     @field_validator("gpus")
     @classmethod
     def _eachonce(cls, gpus: tuple[int, ...]) -> tuple[int, ...]:

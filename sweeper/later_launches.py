@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import optuna
 from optuna.storages._cached_storage import _CachedStorage
 
 from sweeper.lean_storage import LeanStorage
 from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, unreadable
+
+Read = Callable[[str], SavedLaunch | Unreadable]
 
 _MAX_DIGITS = 9
 _NEWEST = 64
@@ -36,12 +38,15 @@ def forget_trials(study: optuna.Study) -> None:
 
 
 class LaterLaunches:
-    """Those of one study; each is parsed when it is new or has changed. Other processes may write meanwhile."""
+    """Those of one study; each is parsed when it is new or has changed. Other processes may write meanwhile.
 
-    def __init__(self, study: optuna.Study) -> None:
+    `read`: parses one, where they are not kept in memory as the study's other launches are.
+    """
+
+    def __init__(self, study: optuna.Study, read: Read | None = None) -> None:
         self._study = study
         self._lean = lean_backend(study)
-        self._read = read_saved if self._lean is None else self._lean.read
+        self._read = read or (read_saved if self._lean is None else self._lean.read)
         self._texts: dict[str, int] = {}
         self._stored: dict[int, dict[str, SavedLaunch | Unreadable]] = {}
         self._by_trial: dict[int, Stored] = {}

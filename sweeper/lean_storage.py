@@ -7,9 +7,11 @@ of it what samplers read.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -18,12 +20,16 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.storages import RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
+from pydantic_core import from_json
 
+from sweeper.memory import sharing
 from sweeper.records import LaunchRecord
-from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, sharing
+from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
 
 _CHUNK = 400
 """Trials that are read at once: below what any database takes as parameters of one statement."""
+
+_MANY = 1000
 
 STUDIES, TRIALS, PARAMS, VALUES, STEPS, USER, SYSTEM, STUDY = (
     getattr(model, "__table__")  # noqa: B009  (mypy knows it as a FromClause only)
@@ -96,8 +102,9 @@ class LeanStorage(RDBStorage):
         with self.engine.connect() as connection:
             rows = [row for row in connection.execute(query) if states is None or row.state in states]
             found = []
-            for start in range(0, len(rows), _CHUNK):
-                found += self._built(connection, rows[start : start + _CHUNK])
+            with _growing(len(rows)):
+                for start in range(0, len(rows), _CHUNK):
+                    found += self._built(connection, rows[start : start + _CHUNK])
         return found
 
     def _built(self, connection: sqlalchemy.Connection, rows: Sequence[Any]) -> list[FrozenTrial]:
@@ -119,7 +126,7 @@ class LeanStorage(RDBStorage):
                 },
                 distributions={p.param_name: _distribution(p.distribution_json) for p in params[row.trial_id]},
                 user_attrs=self._user_attrs(row, user[row.trial_id]),
-                system_attrs={attr.key: json.loads(attr.value_json) for attr in system[row.trial_id]},
+                system_attrs={attr.key: _value(attr.value_json) for attr in system[row.trial_id]},
                 intermediate_values={
                     v.step: models.TrialIntermediateValueModel.stored_repr_to_intermediate_value(
                         v.intermediate_value, v.intermediate_value_type
@@ -134,7 +141,7 @@ class LeanStorage(RDBStorage):
     def _user_attrs(self, row: Any, attrs: Sequence[Any]) -> dict[str, Any]:  # noqa: ANN401  (a row)
         saved = {a.key: self.read(a.value_json) for a in attrs if a.key.startswith(LAUNCH)}
         self.launches[row.trial_id] = tuple(saved.values())
-        return {a.key: saved[a.key].excerpt() if a.key in saved else json.loads(a.value_json) for a in attrs}
+        return {a.key: saved[a.key].excerpt() if a.key in saved else _value(a.value_json) for a in attrs}
 
     def read(self, text: str) -> SavedLaunch | Unreadable:
         """A stored launch from its JSON; what is equal to the one read before is held in memory once."""
@@ -146,8 +153,33 @@ class LeanStorage(RDBStorage):
         return saved.model_copy(update={"record": record})
 
 
+@contextmanager
+def _growing(num_trials: int) -> Iterator[None]:
+    """Nothing of what is read becomes garbage: looking for some is a third of the time that reading takes.
+
+    Nor is it looked for later in all that thousands of trials are: it would take a second now and then.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+        if num_trials >= _MANY:
+            gc.freeze()
+
+
 def _attr(study_id: int, name: str) -> sqlalchemy.Select[Any]:
     return sqlalchemy.select(STUDY.c.value_json).where(STUDY.c.study_id == study_id, STUDY.c.key == name)
+
+
+def _value(text: str) -> Any:  # noqa: ANN401  (JSON)
+    """As json.loads, but the same few names and words in thousands of trials are held in memory once."""
+    try:
+        return from_json(text, cache_strings="all")
+    except ValueError:  # halves of surrogate pairs, which only json.loads takes
+        return json.loads(text)
 
 
 def _by_trial(connection: sqlalchemy.Connection, table: Any, ids: Sequence[int]) -> Rows:  # noqa: ANN401  (a table)

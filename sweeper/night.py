@@ -10,7 +10,7 @@ from sweeper.deadline import NightSpan, shown_end
 from sweeper.deciding.affordable import CONFIRMATION, RECHECKS, SEARCH, Purse, afford, under
 from sweeper.deciding.plan import Progress
 from sweeper.night_facts import NightFacts, require_power, required_span
-from sweeper.purses import purses_of
+from sweeper.purses import purses_of, time_left_s
 from sweeper.records import TrialRecord
 from sweeper.rig import Rig
 from sweeper.spec import BudgetSpec
@@ -88,9 +88,9 @@ class Night:
 
     def left_s(self) -> float | None:
         """Seconds until the server of a launch must be stopped; None without an end."""
-        trials = self._study.trials()
-        left = [purse.left for purse in self._purses(trials) if purse.is_time]
-        return min(left) - self._rig.spec.limits.stop_grace_s if left else None
+        spec, host, trials = self._rig.spec, self._rig.launcher.host, self._study.trials()
+        left_s = time_left_s(spec, host, trials, self._span, self._until_s())
+        return None if left_s is None else left_s - spec.limits.stop_grace_s
 
     def progress(self) -> Progress:
         """Where the sweep stands, with the end of the night."""

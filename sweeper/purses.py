@@ -26,23 +26,37 @@ def purses_of(
     spec: SweepSpec, host: str, trials: Sequence[TrialRecord], span: NightSpan | None, until_s: float | None
 ) -> list[Purse]:
     """What runs out on `host`, as far as it was asked for. `until_s`: seconds to the end of the night `span`."""
-    budget, first_s = spec.budget, first_launch_s(spec)
-    times = learn(trials, launch_s, longest_launch_s(spec))
-    purses = []
-    if until_s is not None and span is not None:
-        whole_s = (span.ends_at - span.begun_at).total_seconds()
-        left_s = until_s - _finish_s(spec, trials)
-        purses.append(Purse(f"budget.until={budget.until}", left_s, whole_s, times, first_s, is_time=True))
-    if budget.hours is not None:
-        whole_s = 3600 * budget.hours
-        left_s = whole_s - sum(launch_s(n) for t in trials for n in t.launches if n.host == host)
-        purses.append(Purse(f"budget.hours={budget.hours:g}", left_s, whole_s, times, first_s, is_time=True))
+    budget, purses = spec.budget, []
+    if times := _times(spec, host, trials, span, until_s):
+        learned, first_s = learn(trials, launch_s, longest_launch_s(spec)), first_launch_s(spec)
+        purses = [Purse(n, left_s, whole_s, learned, first_s, is_time=True) for n, left_s, whole_s in times]
     if budget.energy_kwh is not None:
         whole_wh = 1000 * budget.energy_kwh
         name = f"budget.energy_kwh={budget.energy_kwh:g}"
         left_wh = whole_wh - spent_wh(trials)
         purses.append(Purse(name, left_wh, whole_wh, learn(trials, energy_wh, 0.0), first=1.0))
     return purses
+
+
+def time_left_s(
+    spec: SweepSpec, host: str, trials: Sequence[TrialRecord], span: NightSpan | None, until_s: float | None
+) -> float | None:
+    """Seconds that are left of the time that runs out first; None where none was asked for."""
+    return min((left_s for _, left_s, _ in _times(spec, host, trials, span, until_s)), default=None)
+
+
+def _times(
+    spec: SweepSpec, host: str, trials: Sequence[TrialRecord], span: NightSpan | None, until_s: float | None
+) -> list[tuple[str, float, float]]:
+    """What limits the time: name, seconds left, seconds in all."""
+    budget, times = spec.budget, []
+    if until_s is not None and span is not None:
+        whole_s = (span.ends_at - span.begun_at).total_seconds()
+        times.append((f"budget.until={budget.until}", until_s - _finish_s(spec, trials), whole_s))
+    if budget.hours is not None:
+        spent_s = sum(launch_s(n) for t in trials for n in t.launches if n.host == host)
+        times.append((f"budget.hours={budget.hours:g}", 3600 * budget.hours - spent_s, 3600 * budget.hours))
+    return times
 
 
 def spent_wh(trials: Sequence[TrialRecord]) -> float:

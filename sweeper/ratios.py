@@ -42,16 +42,19 @@ class Evidence:
     """By how much the mean logarithm of a group exceeds the control's, with its standard error.
 
     `degrees` of freedom: 0 when no spread is known. `among`: it may be the greatest of so many, equally good ones.
+    `least`: with a smaller gap the group would not have been chosen, so that none would be seen.
     """
 
     gap: float
     error: float = 0.0
     degrees: float = 0.0
     among: int = 1
+    least: float = -math.inf
 
     def p(self, truth: float = 0.0) -> float:
         """How often chance would show such a gap, or a greater one among them, if all are `truth`."""
-        alone = _tail(self, truth)
+        chosen = _tail(self, self.least, truth)
+        alone = _tail(self, self.gap, truth) / chosen if chosen else 1.0
         return 1.0 if alone >= 1 else -math.expm1(self.among * math.log1p(-alone))
 
 
@@ -195,13 +198,13 @@ def _normal(p: float) -> float:
     return -NORMAL.inv_cdf(min(max(p, _SURE), 1 - _SURE))
 
 
-def _tail(seen: Evidence, truth: float) -> float:
-    """The chance of such a gap, or a greater one, in one group: Student's distribution."""
+def _tail(seen: Evidence, gap: float, truth: float) -> float:
+    """The chance of this gap, or a greater one, in one group that varies like `seen`: Student's distribution."""
     from scipy import special
 
     if not seen.error:
-        return 0.0 if seen.gap > truth + 1e-9 else 1.0
-    return float(special.stdtr(seen.degrees, (truth - seen.gap) / seen.error))
+        return 0.0 if gap > truth + 1e-9 else 1.0
+    return float(special.stdtr(seen.degrees, (truth - gap) / seen.error))
 
 
 def _exact(gap: float) -> Ratio:

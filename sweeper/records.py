@@ -7,7 +7,7 @@ import enum
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Field, PlainSerializer
 
 from sweeper.errors import FailureKind
 from sweeper.forecasts import Forecast
@@ -17,6 +17,9 @@ from sweeper.request_record import RequestResult as RequestResult
 from sweeper.spec import FlagValue, ServerConfig
 
 Metrics = Annotated[Mapping[str, float], AfterValidator(check_metrics)]
+
+Settings = Annotated[Mapping[str, FlagValue], PlainSerializer(dict, return_type=dict[str, FlagValue])]
+"""Any mapping: thousands of records hold theirs by what differs (memory.py)."""
 
 
 class Purpose(enum.StrEnum):
@@ -53,13 +56,15 @@ class Reference(Record):
 
     `value`: its objective. `prompt_throughputs`: prompt id to output tokens per second in the first pass. Spreads
     are standard deviations of the logarithm, in percent: `launch_noise_pct` from one start of the same server to
-    the next, `prompt_spread_pct` of a prompt's ratio to the reference around the ratio of the whole workload.
+    the next (drawn from `launch_noise_degrees` of freedom), `prompt_spread_pct` of a prompt's ratio to the
+    reference around the ratio of the whole workload.
     """
 
     trial_number: int
     value: float
     prompt_throughputs: Mapping[str, float]
     launch_noise_pct: float
+    launch_noise_degrees: float
     prompt_spread_pct: float
 
 
@@ -190,7 +195,7 @@ class LaunchRecord(WorkloadResult):
     purpose: Purpose
     requested: ServerConfig
     canonical: ServerConfig
-    effective: Mapping[str, FlagValue] = {}
+    effective: Settings = Field(default_factory=dict)
     surprises: tuple[str, ...] = ()
     argv: tuple[str, ...] = ()
     host: str

@@ -67,17 +67,3 @@ def unreadable(where: str, reason: str) -> SpecsweepError:
         f"{where}: the stored record cannot be read ({first}). It was written by another "
         "version of specsweep or damaged; use that version, or start anew with another `study.name`."
     )
-
-
-def sharing(launch: LaunchRecord, other: LaunchRecord) -> LaunchRecord:
-    """The same launch, with what is equal in `other` held in memory once: among thousands little differs."""
-    pairs = ((name, getattr(launch, name), getattr(other, name)) for name in _OFTEN_EQUAL)
-    return launch.model_copy(update={name: theirs for name, ours, theirs in pairs if _is_same(ours, theirs)})
-
-
-_OFTEN_EQUAL = ("provenance", "requested", "canonical", "effective", "argv", "lossy", "outputs", "gpu", "others")
-
-
-def _is_same(ours: object, theirs: object) -> bool:
-    """Equal, and written alike: 1, 1.0 and True are equal."""
-    return ours == theirs and repr(ours) == repr(theirs)

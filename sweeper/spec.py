@@ -170,6 +170,9 @@ SamplerName = Literal["auto", "physics", "tpe", "gp", "random", "grid", "brute_f
 """How the next configuration is chosen; `auto` is physics where that knows the space, else tpe."""
 
 
+STUDY_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
+
 class StudySpec(Frozen):
     """Optuna's memory of the sweep. `dir` holds everything that a sweep writes, unless said otherwise.
 
@@ -180,7 +183,7 @@ class StudySpec(Frozen):
     counts as dead, and a lost connection is tried again for `reconnect_s`.
     """
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    name: str = Field(pattern=STUDY_NAME)
     dir: str = Field(min_length=1)
     storage: str = Field(min_length=1)
     sampler: SamplerName = "auto"

@@ -56,21 +56,33 @@ class Physics:
     facts: HostFacts = field(default_factory=HostFacts)
 
     def sampler(self, seed: int) -> PhysicsSampler:
-        """A sampler that carries nothing from trial to trial."""
-        return PhysicsSampler(
-            self.space,
-            self.sampler_roles,
-            seed,
-            observe=self.observe,
-            spelling=self.spelling,
-            earlier=self.earlier,
-            all_reduce=self.all_reduce(),
-        )
+        """A sampler whose proposals depend on the seed and on the study's trials alone."""
+        times = self.all_reduce()
+        if not self._made or self._made[-1][0] != times:
+            made = PhysicsSampler(
+                self.space,
+                self.sampler_roles,
+                observe=self.observe,
+                spelling=self.spelling,
+                earlier=self.earlier,
+                all_reduce=times,
+            )
+            self._made[:] = [(times, made)]
+        return self._made[-1][1].with_seed(seed)
+
+    @cached_property
+    def _made(self) -> list[tuple[AllReduce | None, PhysicsSampler]]:
+        """The sampler that was made last, with the timings that it was made for."""
+        return []
 
     @cached_property
     def space(self) -> SearchSpace:
         """The parameters, with the engine's rules for what is legal and what is the same."""
-        return SearchSpace(tuple(_parameter(p, self._by_name) for p in self._parameters), _Normal(self.candidates))
+        return SearchSpace(tuple(_parameter(p, self._by_name) for p in self._parameters), self._normal)
+
+    @cached_property
+    def _normal(self) -> _Normal:
+        return _Normal(self.candidates)
 
     @cached_property
     def sampler_roles(self) -> Roles:
@@ -148,6 +160,8 @@ class Physics:
         if trial.user_attrs.get("left_out"):
             return None
         config = self.baseline_config if trial.number == 0 else self.config(trial.params)
+        if trial.number and (canonical := trial.user_attrs.get("canonical")):
+            self._normal.keep(self.space.active(config), ServerConfig.model_validate(canonical))
         if any(value > 0 for value in trial.constraints.values()):
             return Observation(config, failed=True)
         if trial.state is not OptunaState.COMPLETE or trial.value is None:
@@ -231,12 +245,18 @@ class _Normal:
             self._known[key] = self._normal(config)
         return self._known[key]
 
+    def keep(self, config: Config, canonical: ServerConfig) -> None:
+        """The study knows the canonical form of one of its trials, so that it need not be worked out again."""
+        self._known[tuple(config.items())] = _by_name(canonical.with_secrets_of(self._candidates.base))
+
     def _normal(self, config: Config) -> Config | None:
         flags = {self._named[name]: value for name, value in config.items()}
         canonical = self._candidates.canonical(self._candidates.requested(flags))
-        if self._candidates.violations(canonical):
-            return None
-        return {**canonical.flags, **{f"env.{name}": value for name, value in canonical.env.items()}}
+        return None if self._candidates.violations(canonical) else _by_name(canonical)
+
+
+def _by_name(config: ServerConfig) -> Config:
+    return {**config.flags, **{f"env.{name}": value for name, value in config.env.items()}}
 
 
 def _parameter(parameter: Parameter, named: Mapping[str, Parameter]) -> SearchParameter:

@@ -13,6 +13,9 @@ CONFIDENCE = 0.95
 UNEVEN = 0.01
 """Spreads are not pooled when chance would show such a difference between them this rarely."""
 
+_TINY = 1e-20
+"""Keeps a perfect line from dividing by 0."""
+
 Group = tuple[float, ...]
 
 
@@ -37,15 +40,23 @@ def uneven_spreads(groups: tuple[Group, ...]) -> bool:
 
 
 def trend(hours: Sequence[float], values: Sequence[float]) -> Trend | None:
-    """The line through `values` over `hours`; None for fewer than three, or if all are of the same moment."""
+    """The line through `values` over `hours`; None for fewer than three, or if all are of the same moment.
+
+    As scipy.stats.linregress, without loading scipy.stats, which takes longer than `specsweep status` may.
+    """
     if len(values) < 3 or max(hours) - min(hours) <= 0:
         return None
     if max(values) - min(values) <= 0:
         return Trend(0.0, values[0], 1.0)
-    from scipy import stats
+    import numpy as np
+    from scipy import special
 
-    line = stats.linregress(hours, values)
-    return Trend(float(line.slope), float(line.intercept), float(line.pvalue))
+    x_squares, both, _, y_squares = np.cov(hours, values, bias=True).flat
+    r = min(1.0, max(-1.0, both / math.sqrt(x_squares * y_squares)))
+    slope, degrees = both / x_squares, len(values) - 2
+    t = r * math.sqrt(degrees / ((1.0 - r + _TINY) * (1.0 + r + _TINY)))
+    p = 2 * special.stdtr(degrees, -abs(t))
+    return Trend(float(slope), float(np.mean(values) - slope * np.mean(hours)), float(p))
 
 
 def pooled_variance(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
@@ -69,9 +80,9 @@ def spread_pct(values: Sequence[float]) -> float | None:
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, degrees: float) -> float:
     """The value that a t-distributed number stays below with `probability`; `degrees` of freedom are above 0."""
-    from scipy import stats
+    from scipy import special
 
-    return float(stats.t.ppf(probability, degrees))
+    return float(special.stdtrit(degrees, probability))
 
 
 def f_above(ratio: float, degrees: float, degrees_below: float) -> float:

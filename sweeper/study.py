@@ -10,25 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from sweeper.asking import Asking
 from sweeper.candidates import Candidates
-from sweeper.deciding.best_so_far import reference
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.hosts import on_scale_of, value_to_tell
-from sweeper.deciding.plan import Progress, Step, next_step, progress
-from sweeper.deciding.sharing import CLOSING_HOST, Crew, Wait, scale_host, shared_step
+from sweeper.deciding.plan import Progress, Step
+from sweeper.deciding.sharing import CLOSING_HOST, Crew, Wait, shared_step
 from sweeper.deciding.sharing import Ranking as Ranking
 from sweeper.deciding.verdict import Simplicity, Verdict, decide
 from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint
 from sweeper.leases import LeaseLost
+from sweeper.outlook import Outlook
 from sweeper.ownership import Ownership, Sole, still_there
 from sweeper.policy import POLICY
-from sweeper.records import LaunchRecord, Proposal, Purpose, Reference, TrialRecord, TrialState
-from sweeper.samplers.choice import PHYSICS, SamplerSettings
-from sweeper.samplers.physics import is_enough
+from sweeper.records import LaunchRecord, Proposal, Purpose, TrialRecord, TrialState
+from sweeper.samplers.choice import SamplerSettings
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.storage import StudyStore
 from sweeper.study_facts import identity_of, kept_verdict, require_same_settings
@@ -58,8 +56,8 @@ class Study:
         self._ranking = ranking
         self._gate = ranking.gate
         self._candidates = candidates
-        self._settings = sampler
         self._asking = Asking(store, candidates, baseline, sampler)
+        self._outlook = Outlook(store, self._asking, sampler, ranking)
         self._optuna, self._books = self._asking.searching, self._asking.books
 
     def require_same(self, current: Fingerprint) -> None:
@@ -69,20 +67,16 @@ class Study:
 
     def search_is_over(self, budget: BudgetSpec) -> str:
         """Why the search ended before its budget was spent, in words; empty while it goes on."""
-        trials = self.trials()
-        if any(t.state is TrialState.RUNNING for t in trials) or not self._enough(budget):
-            return ""
-        told = (t.forecast.remaining_text for t in reversed(trials) if t.forecast is not None)
-        return f"the search ends: {next(filter(None, told))} (budget.least_gain_pct={budget.least_gain_pct:g})"
+        return self._outlook.search_is_over(budget)
 
     def reconcile(self) -> list[str]:
         """Finish what a dead process left half done; what was found, one line each."""
         return self.store.database.exclusively(self._reconcile)
 
     def _reconcile(self) -> list[str]:
-        notes = []
-        for trial in self._orphans(self.ownership.crew(self._closing_host)):
-            if self._finished_from_record(trial):
+        notes, trials = [], self.trials()
+        for trial in _orphans(trials, self.ownership.crew(self._outlook.closing_host)):
+            if self._finished_from_record(trial, trials):
                 notes.append(f"trial {trial.number} had been measured: finished from its record")
             else:
                 notes.append(f"trial {trial.number} was interrupted: it is measured again")
@@ -125,10 +119,11 @@ class Study:
         """
 
         def settle() -> None:
-            trial = self._trial(proposal.trial_number)
+            trials = self.trials()
+            trial = still_there(trials, proposal.trial_number)
             if proposal.purpose.settles and trial.state is TrialState.RUNNING:
                 self.ownership.require(proposal.trial_number, proposal.launch_number)
-                self._settle(trial, record)
+                self._settle(trial, record, trials)
             self.ownership.end(proposal.trial_number, proposal.launch_number)
 
         self.store.database.exclusively(settle)
@@ -139,8 +134,9 @@ class Study:
         def put_back() -> None:
             with suppress(LeaseLost):
                 self.ownership.require(proposal.trial_number, proposal.launch_number)
-                if proposal.purpose.settles and self._trial(proposal.trial_number).state is TrialState.RUNNING:
-                    self._books.put_back(proposal.trial_number)
+                trial = still_there(self.trials(), proposal.trial_number)
+                if proposal.purpose.settles and trial.state is TrialState.RUNNING:
+                    self._books.put_back(trial.number)
             self.ownership.end(proposal.trial_number, proposal.launch_number)
 
         self.store.database.exclusively(put_back)
@@ -156,7 +152,7 @@ class Study:
     def compared(self) -> tuple[TrialRecord, ...]:
         """Every trial on the scale of one host, as the verdict compares them; of a single host as recorded."""
         trials = self.trials()
-        return on_scale_of(trials, self.objective, self._scale_host(trials))
+        return on_scale_of(trials, self.objective, self._outlook.scale_host(trials))
 
     def artifact(self, trial_number: int, name: str) -> bytes:
         """The content of an artifact. Raises KeyError when there is none of that name."""
@@ -179,17 +175,7 @@ class Study:
 
     def progress(self, budget: BudgetSpec) -> Progress:
         """Where the sweep stands; values are on the scale of this worker's host."""
-        trials = self.trials()
-        left = self.store.database.patiently(lambda: self._anything_left(trials, budget))
-        scale_host = self._scale_host(trials)
-        host = self.ownership.host or scale_host
-        seen = progress(on_scale_of(trials, self.objective, host), budget, self.objective, left, self._gate)
-        if host == scale_host:
-            return seen
-        closing = on_scale_of(trials, self.objective, scale_host)  # finalists are confirmed on one host's scale
-        return replace(
-            seen, launches_left=progress(closing, budget, self.objective, left, self._gate).launches_left
-        )
+        return self._outlook.progress(budget, self.ownership.host)
 
     def verdict(self, simplicity: Simplicity, cut_short: str = "") -> Verdict:
         """The verdict on what has been measured so far; kept in the study, and drawn anew only when that grows.
@@ -197,7 +183,7 @@ class Study:
         """
         trials = self.trials()
         count = sum(len(trial.launches) for trial in trials)
-        host = self._scale_host(trials)
+        host = self._outlook.scale_host(trials)
         drawn_from = [count, self._gate.allow_lossy, host, *filter(None, [cut_short])]
 
         def draw() -> Verdict:
@@ -215,68 +201,39 @@ class Study:
 
     def _next_step(self, budget: BudgetSpec) -> Step | Wait | None:
         trials = self.trials()
-        crew = self.ownership.crew(self._closing_host)
-        if crew is not None and [n for n in self._orphans(crew) if self._finished_from_record(n)]:
+        crew = self.ownership.crew(self._outlook.closing_host)
+        if crew is not None and [n for n in _orphans(trials, crew) if self._finished_from_record(n, trials)]:
             trials = self.trials()
         self._asking.know(trials)
-        left = self._anything_left(trials, budget)
         if crew is None:
-            return next_step(trials, budget, self.objective, left, self._gate)
-        step = shared_step(trials, crew, budget, self._ranking, left)
+            return self._outlook.next_step(trials, budget)
+        step = shared_step(trials, crew, budget, self._ranking, self._outlook.anything_left(trials, budget))
         if isinstance(step, Step) and step.purpose is Purpose.CONFIRM and crew.host != crew.closing_host:
             self.store.set_fact(CLOSING_HOST, crew.host)
         return step
 
-    def _anything_left(self, trials: Sequence[TrialRecord], budget: BudgetSpec) -> bool:
-        """Whether the search goes on: something is untried, and worth a restart."""
-        return not self._enough(budget) and self._asking.anything_left(trials)
-
-    def _enough(self, budget: BudgetSpec) -> bool:
-        """Whether too little is expected of all that is untested. What a person enqueued is measured anyway."""
-        if not budget.least_gain_pct or self._settings.name != PHYSICS or self._asking.has_waiting():
-            return False
-        return is_enough(self.store.optuna, budget.least_gain_pct / 100)
-
-    @property
-    def _closing_host(self) -> str:
-        return str(self.store.fact(CLOSING_HOST) or "")
-
-    def _scale_host(self, trials: Sequence[TrialRecord]) -> str:
-        return scale_host(trials, self.objective, self._closing_host)
-
-    def _trial(self, number: int) -> TrialRecord:
-        return still_there(self.trials(), number)
-
-    def _orphans(self, crew: Crew | None) -> list[TrialRecord]:
-        """Trials that were begun, not told, and are under no living worker's lease."""
-        running = [trial for trial in self.trials() if trial.state is TrialState.RUNNING]
-        return [trial for trial in running if crew is None or trial.number not in crew.busy]
-
     def _begin(self, step: Step, number: int) -> Proposal | None:
         """The proposal for a launch of trial `number`; None when that trial has just been settled without one."""
-        trial, base = self._trial(number), self._candidates.base  # the study holds no secrets
+        trials, base = self.trials(), self._candidates.base  # the study holds no secrets
+        trial = still_there(trials, number)
         requested, canonical = trial.requested.with_secrets_of(base), trial.canonical.with_secrets_of(base)
         if step.purpose.settles and trial.state is TrialState.RUNNING:
             if not trial.key:
                 requested = self._asking.configuration(number)
                 canonical = self._asking.canonical(requested)
-            if self._gave_up(trial) or self._asking.left_out_as_duplicate(number, canonical.key()):
+            if self._gave_up(trial) or self._asking.left_out_as_duplicate(number, canonical.key(), trials):
                 return None
             self._books.begin(number, requested, canonical)
+        searches = step.purpose is Purpose.SEARCH
         return Proposal(
             trial_number=number,
             launch_number=self.ownership.begin(trial),
             purpose=step.purpose,
             requested=requested,
             canonical=canonical,
-            reference=self._reference() if step.purpose is Purpose.SEARCH else None,
-            forecast=trial.forecast if step.purpose is Purpose.SEARCH else None,
+            reference=self._outlook.reference(trials, self.ownership.host) if searches else None,
+            forecast=trial.forecast if searches else None,
         )
-
-    def _reference(self) -> Reference | None:
-        """Whom a launch of the search is compared with, to end early when that leaves no hope."""
-        seen = comparable(on_scale_of(self.trials(), self.objective, self.ownership.host))[0]
-        return reference(seen, self.objective, self._gate.admits(seen))
 
     def _gave_up(self, trial: TrialRecord) -> bool:
         """Whether specsweep died so often during this trial that it is put aside. The baseline never is."""
@@ -286,14 +243,17 @@ class Study:
         self._books.give_up(trial.number, FailureKind.INTERRUPTED)
         return True
 
-    def _finished_from_record(self, trial: TrialRecord) -> bool:
+    def _finished_from_record(self, trial: TrialRecord, trials: Sequence[TrialRecord]) -> bool:
         """Whether a trial that was not told had been settled by its last launch; it is told."""
-        return bool(trial.launches) and self._settle(trial, trial.launches[-1])
+        return bool(trial.launches) and self._settle(trial, trial.launches[-1], trials)
 
-    def _settle(self, trial: TrialRecord, record: LaunchRecord) -> bool:
-        """Tell Optuna how the trial ended, unless it is to be launched again. Whether it was told."""
+    def _settle(self, trial: TrialRecord, record: LaunchRecord, trials: Sequence[TrialRecord]) -> bool:
+        """Tell Optuna how the trial, one of all `trials`, ended, unless it is to be launched again.
+
+        Whether it was told.
+        """
         if record.failure is None:
-            value = value_to_tell(self.trials(), self.objective, record)
+            value = value_to_tell(trials, self.objective, record)
             self._books.score(trial.number, value, record.estimated)
             return True
         kind = record.failure.kind
@@ -303,3 +263,9 @@ class Study:
             return False
         self._books.give_up(trial.number, kind)
         return True
+
+
+def _orphans(trials: Sequence[TrialRecord], crew: Crew | None) -> list[TrialRecord]:
+    """Trials that were begun, not told, and are under no living worker's lease."""
+    running = [trial for trial in trials if trial.state is TrialState.RUNNING]
+    return [trial for trial in running if crew is None or trial.number not in crew.busy]

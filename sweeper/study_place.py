@@ -69,7 +69,7 @@ def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Databa
         if is_shared(url):
             prepared(storage.engine).dispose()
         plain = optuna.samplers.RandomSampler()
-        names = optuna.get_all_study_names(storage)
+        names = _names(storage.engine)  # Optuna would read all launches that are kept with the studies
         studies = [optuna.load_study(study_name=name, storage=storage, sampler=plain) for name in names]
     except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
         raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
@@ -130,10 +130,13 @@ def study_names(storage_url: str) -> list[str]:
         try:
             if not sqlalchemy.inspect(engine).has_table(STUDIES.name):
                 return []
-            with engine.connect() as connection:
-                query = sqlalchemy.select(STUDIES.c.study_name).order_by(STUDIES.c.study_id)
-                return list(connection.scalars(query))
+            return _names(engine)
         finally:
             engine.dispose()
     except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
         raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
+
+
+def _names(engine: sqlalchemy.Engine) -> list[str]:
+    with engine.connect() as connection:
+        return list(connection.scalars(sqlalchemy.select(STUDIES.c.study_name).order_by(STUDIES.c.study_id)))

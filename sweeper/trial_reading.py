@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from sweeper.forecasts import Forecast, Span
 from sweeper.later_launches import LaterLaunches, lean_backend
+from sweeper.memory import is_same
 from sweeper.records import TrialRecord, TrialState
-from sweeper.samplers.physics import stored_forecast
 from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, unreadable
 from sweeper.secrets import shows_secrets
 from sweeper.spec import ServerConfig
@@ -86,9 +86,10 @@ class TrialReader:
         stored = None if self._lean is None else self._lean.launches.get(frozen._trial_id)
         if stored is None:
             stored = tuple(read_saved(json.dumps(v)) for name, v in attrs.items() if name.startswith(LAUNCH))
+        launches = [each.record for each in stored if isinstance(each, SavedLaunch)]
         try:
             requested, canonical = (
-                ServerConfig.model_validate_json(json.dumps(attrs.get(name, {})))
+                _config(attrs.get(name, {}), [getattr(launch, name) for launch in launches])
                 for name in ("requested", "canonical")
             )
             trial = TrialRecord(
@@ -105,6 +106,15 @@ class TrialReader:
 
     def _where(self, frozen: FrozenTrial) -> str:
         return f"study {self._study.study_name}, trial {frozen.number}"
+
+
+def _config(stored: object, launched: Sequence[ServerConfig]) -> ServerConfig:
+    """A stored configuration; that of a launch where it is the same, which is then held in memory once.
+
+    Raises ValidationError.
+    """
+    config = ServerConfig.model_validate(stored)
+    return next((other for other in launched if is_same(config, other)), config)
 
 
 def _differ(one: TrialRecord, other: TrialRecord) -> bool:
@@ -134,6 +144,8 @@ def _with(trial: TrialRecord, saved: Sequence[SavedLaunch]) -> TrialRecord:
 
 def _forecast(frozen: FrozenTrial) -> Forecast | None:
     """What the sampler wrote down about the trial; None when it expected nothing."""
+    from sweeper.samplers.physics import stored_forecast  # half a second, which `status` does without
+
     found = stored_forecast(frozen)
     if found is None:
         return None

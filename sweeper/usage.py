@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweeper import usage_texts
+from sweeper.help_format import HelpFormatter
 from sweeper.usage_texts import EXIT_CODES as EXIT_CODES
 
 PLANNED_TRIALS = 3
@@ -16,6 +17,13 @@ SHELLS = ("bash", "zsh", "fish")
 
 def _no_options(_: argparse.ArgumentParser) -> None:
     """Most commands take settings alone."""
+
+
+def _folder(text: str) -> Path:
+    """A path. Raises ArgumentTypeError for an empty one, which would be the working directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty; name a folder")
+    return Path(text)
 
 
 @dataclass(frozen=True)
@@ -43,14 +51,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
             help=summary.split(":")[0].rstrip("."),
             description=summary,
             epilog=body + "\n" + EXIT_CODES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
             allow_abbrev=False,
         )
         if usage.settings:
             words = f"GROUP=OPTION or path.to.value=VALUE{usage.also_asked}"
             sub.add_argument("overrides", nargs="*", metavar="OVERRIDE", help=words)
             sub.add_argument(
-                "--config-dir", type=Path, metavar="DIR", help="a folder of your own groups, searched first"
+                "--config-dir", type=_folder, metavar="DIR", help="a folder of your own groups, searched first"
             )
         if usage.json:
             sub.add_argument("--json", action="store_true", help=f"print JSON: {usage.json}")

@@ -218,6 +218,7 @@ Write JSON schemas of the configuration files, by which an editor completes and 
 
   specsweep schema --write my                       writes my/schema/; my/space/mine.yaml then begins with
                                                     # yaml-language-server: $schema=../schema/space-sglang.json
+                                                    and my/specsweep.yaml with $schema=schema/specsweep.json
   specsweep schema                                  which schemas there are
   specsweep schema host                             print one
 """

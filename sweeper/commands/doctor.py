@@ -28,6 +28,7 @@ from sweeper.errors import ConfigError, ExitCode
 from sweeper.spec import SweepSpec
 from sweeper.streams import lenient
 
+Cut = Literal["fold", "crop", "ellipsis"]
 _STYLES = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "bold red", Level.WAITING: "dim"}
 
 
@@ -88,14 +89,14 @@ def show(report: Report, console: Console) -> None:
         _line(console, f"\n{group.title}", "bold")
         _rows(console, group.rows)
     _line(console, f"\n{page.counted(report)}, in {report.took_s:.0f} s", "bold")
-    _rows(console, tuple(page.summary(report)), overflow="ellipsis")
+    _rows(console, tuple(page.summary(report)), overflow="crop" if console.options.ascii_only else "ellipsis")
     first, *steps = page.ending(report)
     _line(console, f"\n{first}", "bold green" if report.ready else "bold red")
     for step in steps:
         _line(console, step, "")
 
 
-def _rows(console: Console, rows: tuple[page.Row, ...], overflow: Literal["fold", "ellipsis"] = "fold") -> None:
+def _rows(console: Console, rows: tuple[page.Row, ...], overflow: Cut = "fold") -> None:
     """On a terminal what is too long is folded or, where it stands in full above, cut."""
     if not console.is_terminal:
         for row in rows:
@@ -106,9 +107,10 @@ def _rows(console: Console, rows: tuple[page.Row, ...], overflow: Literal["fold"
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, width=page.LEVEL_WIDTH)
     table.add_column(no_wrap=True, width=page.NAME_WIDTH)
-    table.add_column(overflow=overflow, no_wrap=overflow == "ellipsis")
+    table.add_column(overflow=overflow)
     for row in rows:
-        text = Text(row.reason, style="dim" if row.level is Level.WAITING else "")
+        style = "dim" if row.level is Level.WAITING else ""
+        text = Text(row.reason, style, no_wrap=overflow != "fold", overflow=overflow)
         if row.fix:
             text.append(f"\nfix: {row.fix}", style="cyan")
         table.add_row(Text(page.SHORT[row.level], style=_STYLES[row.level]), row.check, text)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from sweeper import config
 from sweeper.commands.as_json import print_json
+from sweeper.commands.writing import writing
 from sweeper.engines.registry import engine_for
-from sweeper.errors import ConfigError, ExitCode
+from sweeper.errors import ConfigError, ExitCode, Together
 from sweeper.exporting.bundle import FORMATS, Bundle, OwnSide, bundle, write
 from sweeper.exporting.chosen import ADVISED, BASELINE, BEST, Choice, choose, handover_of, loads_of
 from sweeper.storage import StudyStore
@@ -22,20 +23,26 @@ ALL = "all"
 
 def export(arguments: argparse.Namespace) -> ExitCode:
     """Write, or print, a measured configuration in the formats of other programs. Raises ConfigError."""
-    settings, asked = split_choice(arguments.overrides)
+    settings, words = split_choice(arguments.overrides)
     formats = FORMATS if arguments.format == ALL else (arguments.format,)
-    place = config.load_place(settings, arguments.config_dir)
-    store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+    together = Together()
+    if arguments.output == "-" and arguments.json:
+        together.mistakes.append("--json: lists files that were written; --output - writes none")
+    with together:
+        asked = choice_of(words)
+    with together:
+        place = config.load_place(settings, arguments.config_dir)
+        store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+    together.tell()
     choice = choose(store, asked)
     handover = handover_of(choice)
     found = bundle(handover, formats, _own_side(store, choice))
-    if arguments.output == "-" and arguments.json:
-        raise ConfigError(["--json: lists files that were written; --output - writes none"])
     if arguments.output == "-":
         sys.stdout.write(_only_text(found))
         return ExitCode.OK
     folder = Path(arguments.output) if arguments.output else Path(place.study.dir) / f"{place.study.name}-export"
-    paths = write(found, folder)
+    with writing("--output" if arguments.output else "study.dir", folder):
+        paths = write(found, folder)
     if arguments.json:
         files = {"folder": str(folder), "files": [str(path) for path in paths]}
         print_json({"study": store.name, "trial": choice.trial.number, **files, "left_out": found.left_out})
@@ -46,19 +53,20 @@ def export(arguments: argparse.Namespace) -> ExitCode:
     return ExitCode.OK
 
 
-def split_choice(words: Sequence[str]) -> tuple[list[str], str]:
-    """Which words are settings, and which trial is asked for: its number, or a word.
-
-    Raises ConfigError when that is said twice, or a number is none.
-    """
+def split_choice(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Which words are settings, and which say what trial is asked for: its number, or a word."""
     settings = [word for word in words if word not in (BEST, BASELINE) and not word.startswith("trial=")]
-    asked = [word.removeprefix("trial=") for word in words if word not in settings]
+    return settings, [word.removeprefix("trial=") for word in words if word not in settings]
+
+
+def choice_of(asked: Sequence[str]) -> str:
+    """The one trial that is asked for. Raises ConfigError when that is said twice, or a number is none."""
     if len(asked) > 1:
         raise ConfigError([f"{' '.join(asked)}: one configuration at a time: trial=N, {BEST} or {BASELINE}"])
     known = asked[0] if asked else ADVISED
     if not (known in (ADVISED, BEST, BASELINE) or (known.isascii() and known.isdecimal() and len(known) < 10)):
         raise ConfigError([f"trial={known[:80]}: write the number of a trial, or {BEST} or {BASELINE} alone"])
-    return settings, known
+    return known
 
 
 def _own_side(store: StudyStore, choice: Choice) -> OwnSide:

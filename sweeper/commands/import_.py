@@ -12,10 +12,10 @@ from launchers.clock import SystemClock
 from launchers.shell import LocalShell
 from sweeper import config, tracking
 from sweeper.engines.registry import ENGINE_NAMES
-from sweeper.errors import ConfigError, ExitCode
+from sweeper.errors import ConfigError, ExitCode, Together
 from sweeper.importing.columns import flag
 from sweeper.importing.files import FORMATS
-from sweeper.importing.importer import Options, Outcome, add_results, understood_files
+from sweeper.importing.importer import Options, Outcome, Understood, add_results, read_files, understood_files
 from sweeper.spec import FlagValue, StudySpec
 
 _SYNC_S = 60.0
@@ -25,9 +25,14 @@ MAX_NOTES = 60
 def import_(arguments: argparse.Namespace) -> ExitCode:
     """Import files into a study and say what that made. Raises ConfigError; nothing has been written then."""
     files, overrides = _split(arguments.overrides)
-    options = _options(arguments)
-    place = config.load_place(overrides, arguments.config_dir)
-    results = understood_files(files, options)
+    together = Together()
+    if not any(word.startswith("study.name=") for word in overrides):
+        together.mistakes.append("study.name: give the imported study a name of its own: study.name=NAME")
+    with together:
+        place = config.load_place(overrides, arguments.config_dir)
+    with together:
+        results = _understood(files, arguments)
+    together.tell()
     Path(place.study.dir).mkdir(parents=True, exist_ok=True)
     with _hold(place.study):
         outcome = add_results(results, place.study)
@@ -43,17 +48,22 @@ def import_(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _split(words: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """The files and the settings. Raises ConfigError when there is no file, or no name for the study."""
+    """The files and the settings."""
     files = [Path(word) for word in words if "=" not in word or Path(word).is_file()]
-    settings = [word for word in words if Path(word) not in files]
-    mistakes = []
+    return files, [word for word in words if Path(word) not in files]
+
+
+def _understood(files: Sequence[Path], arguments: argparse.Namespace) -> Understood:
+    """What the files hold. Raises ConfigError with every mistake in them and in the options."""
+    together = Together()
     if not files:
-        mistakes.append("FILE: name at least one file of results")
-    if not any(word.startswith("study.name=") for word in settings):
-        mistakes.append("study.name: give the imported study a name of its own: study.name=NAME")
-    if mistakes:
-        raise ConfigError(mistakes)
-    return files, settings
+        together.mistakes.append("FILE: name at least one file of results")
+    with together:
+        options = _options(arguments)
+    with together:
+        read = read_files(files, arguments.format if arguments.format in FORMATS else "")
+    together.tell()
+    return understood_files(read, options)
 
 
 def _options(arguments: argparse.Namespace) -> Options:

@@ -15,9 +15,10 @@ from rich.text import Text
 from launchers.clock import Clock, SystemClock
 from sweeper import config
 from sweeper.commands.fleet import hosts_of, specs_of_hosts
+from sweeper.commands.hosts import make_launcher
 from sweeper.commands.notes import arrival_notes, notes_on, shown_secrets_notes, storage_notes
 from sweeper.commands.screen import screen
-from sweeper.errors import ConfigError, ExitCode
+from sweeper.errors import ExitCode, Together
 from sweeper.planning.making import Notes, plan_of
 from sweeper.planning.model import Plan
 from sweeper.planning.words import OK, QUIET, WARNING, Line, Part, parts
@@ -30,16 +31,16 @@ _NARROW = 60
 
 def plan(arguments: argparse.Namespace) -> ExitCode:
     """Say what a start would do; nothing is started and nothing is written. Raises SpecsweepError."""
+    together, clock = Together(), SystemClock()
     if not 0 <= arguments.trials <= MAX_TRIALS_SHOWN:
-        raise ConfigError([f"--trials: {arguments.trials} should be 0 to {MAX_TRIALS_SHOWN}"])
-    clock = SystemClock()
-    hosts = hosts_of(arguments.overrides)
+        together.mistakes.append(f"--trials: {arguments.trials} should be 0 to {MAX_TRIALS_SHOWN}")
     notes = list(shown_secrets_notes(arguments.overrides))
-    if hosts is None:
-        specs = [config.load(arguments.overrides, arguments.config_dir).spec]
-    else:
+    with together:
+        hosts = hosts_of(arguments.overrides)
+        specs = _specs(hosts, arguments)
+    together.tell()
+    if hosts is not None:
         notes.append(f"{len(hosts)} hosts share the study: the time is told as if each had all launches alone")
-        specs = specs_of_hosts(hosts, arguments)
     plans = [plan_of(spec, arguments.trials, clock, _notes(spec, notes)) for spec in specs]
     if arguments.json:
         data = [json.loads(each.model_dump_json()) for each in plans]
@@ -49,6 +50,17 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     for each in plans:
         show(each, console, clock)
     return ExitCode.OK
+
+
+def _specs(hosts: Sequence[str] | None, arguments: argparse.Namespace) -> list[SweepSpec]:
+    """The configuration of the run, or of each host's. Raises ConfigError."""
+    if hosts is None:
+        specs = [config.load(arguments.overrides, arguments.config_dir).spec]
+    else:
+        specs = specs_of_hosts(hosts, arguments)
+    for spec in specs:
+        make_launcher(spec.host)  # connects to nobody
+    return specs
 
 
 def _notes(spec: SweepSpec, known: Sequence[str]) -> Notes:

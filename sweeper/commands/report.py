@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import gc
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sweeper import config
 from sweeper.commands.as_json import print_json
+from sweeper.commands.writing import writing
 from sweeper.engines.registry import simplicity_of
-from sweeper.errors import ConfigError, ExitCode
-from sweeper.spec import StudyPlace, StudySpec
+from sweeper.errors import ConfigError, ExitCode, Together
+from sweeper.spec import STUDY_NAME, StudySpec
 from sweeper.storage import StudyStore
+from sweeper.text import plain
 
 if TYPE_CHECKING:
     from analysis.blocks import Document
@@ -45,14 +48,21 @@ def report(arguments: argparse.Namespace) -> ExitCode:
 
     Without `output` both kinds are written beside the study, and their paths printed.
     """
-    output = arguments.output
+    output, together = arguments.output, Together()
     if output not in (None, "-") and Path(output).suffix not in _FORMATS:
-        raise ConfigError([f"--output: {output!r} must end with .html or .md, or be - (print as Markdown)"])
-    place = config.load_place(arguments.overrides, arguments.config_dir)
+        together.mistakes.append(f"--output: {output!r} must end with .html or .md, or be - (print as Markdown)")
+    if arguments.json and (arguments.others or output is not None):
+        together.mistakes.append("--json: prints one study; --output and --with are for pages")
+    with together:
+        place = config.load_place(arguments.overrides, arguments.config_dir)
+        readings = _readings(place.study, place.engine_name, arguments.others)
+    together.tell()
     if arguments.json:
-        print_json(_as_data(place, arguments))
+        from analysis.summary import summary
+
+        print_json(summary(readings[0]))
         return ExitCode.OK
-    document = _document(place.study, place.engine_name, arguments.others)
+    document = _document(readings)
     if output == "-":
         from analysis.page.markdown import markdown
 
@@ -60,17 +70,10 @@ def report(arguments: argparse.Namespace) -> ExitCode:
         return ExitCode.OK
     beside = _paths(place.study, "comparison" if arguments.others else "report")
     for path in [Path(output)] if output else beside:
-        sys.stdout.write(f"{_write(document, path)}\n")
+        with writing("--output" if output else "study.dir", path):
+            _write(document, path)
+        sys.stdout.write(f"{path}\n")
     return ExitCode.OK
-
-
-def _as_data(place: StudyPlace, arguments: argparse.Namespace) -> dict[str, object]:
-    """Verdict and trials, for scripts. Raises ConfigError for what only a page can show."""
-    if arguments.others or arguments.output is not None:
-        raise ConfigError(["--json: prints one study; --output and --with are for pages"])
-    from analysis.summary import summary
-
-    return summary(_read(StudyStore.of(place.study), place.engine_name))
 
 
 @_few_cycles()
@@ -79,7 +82,7 @@ def write_beside(study: StudySpec, engine_name: str) -> list[Path]:
 
     Raises OSError when that cannot be done, SpecsweepError when a stored record cannot be read.
     """
-    document = _document(study, engine_name, [])
+    document = _document(_readings(study, engine_name, []))
     return [_write(document, path) for path in _paths(study, "report")]
 
 
@@ -96,21 +99,40 @@ def _write(document: Document, path: Path) -> Path:
     return write(html(document) if path.suffix == ".html" else markdown(document), path)
 
 
-def _document(study: StudySpec, engine_name: str, others: list[str]) -> Document:
-    """The report of a study, or its comparison with the others."""
+def _readings(study: StudySpec, engine_name: str, others: Sequence[str]) -> list[Reading]:
+    """The study, then each that `--with` names. Raises ConfigError with what is wrong with any of them."""
+    together = Together()
+    readings: list[Reading] = []
+    with together:
+        readings.append(_read(StudyStore.of(study), engine_name))
+    is_closed = any(line.startswith("study.storage:") for line in together.mistakes)
+    for text in others:
+        if is_closed and ":" not in text:
+            together.mistakes.append(f"--with {text}: is looked for there, too; DIR:NAME names a study elsewhere")
+            continue
+        with together:
+            readings.append(_other(study, engine_name, text))
+    together.tell()
+    return readings
+
+
+def _document(readings: Sequence[Reading]) -> Document:
+    """The report of a study, or the comparison of several."""
     from analysis.comparing.document import comparison
     from analysis.diagnosis import findings_of
     from analysis.report import document
 
-    first = _read(StudyStore.of(study), engine_name)
-    if not others:
-        return document(first, findings_of(first))
-    return comparison([first, *(_other(study, engine_name, text) for text in others)])
+    first = readings[0]
+    return document(first, findings_of(first)) if len(readings) == 1 else comparison(readings)
 
 
 def _other(study: StudySpec, engine_name: str, text: str) -> Reading:
     """The study that `--with` names: of the same storage, of a folder's, or of another database's."""
     where, colon, name = text.rpartition(":")
+    if not re.fullmatch(STUDY_NAME, name) or (colon and not where):
+        raise ConfigError([f"--with {plain(text, 80)}: write NAME, DIR:NAME or URL:NAME"])
+    if not colon and name == study.name:
+        raise ConfigError([f"--with {name}: is the study itself; study.name names the other one"])
     storage, folder = study.storage, study.dir
     if "://" in where:
         storage = where

@@ -6,13 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
+from sweeper.commands.writing import writing
 from sweeper.config.mistakes import shown, valid_names
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.schemas.files import FOLDER, schemas, text_of, write
 
 
 def schema(arguments: argparse.Namespace) -> ExitCode:
-    """Write all schemas beside a folder's groups, print one, or list them. Raises ConfigError, OSError."""
+    """Write all schemas beside a folder's groups, print one, or list them. Raises ConfigError."""
     made = schemas()
     if wrong := [
         f"{shown(name)} is no schema; {valid_names(name, made)}"
@@ -22,7 +23,8 @@ def schema(arguments: argparse.Namespace) -> ExitCode:
         raise ConfigError(wrong)
     if arguments.write is not None:
         folder = Path(arguments.write) / FOLDER
-        write(folder)
+        with writing("--write", folder):
+            write(folder)
         sys.stdout.write(f"{folder}: {', '.join(made)}\n")
         sys.stdout.write(
             f"A file of a group begins with: # yaml-language-server: $schema=../{FOLDER}/GROUP.json\n"

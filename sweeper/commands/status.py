@@ -14,7 +14,7 @@ from rich.text import Text
 
 from launchers.clock import Clock, SystemClock
 from sweeper import config
-from sweeper.errors import ConfigError, ExitCode
+from sweeper.errors import ExitCode, Together
 from sweeper.standing.glance import glance
 from sweeper.standing.model import Standing
 from sweeper.standing.words import lines
@@ -26,12 +26,15 @@ LEAST_WATCH_S = 0.5
 
 def status(arguments: argparse.Namespace) -> ExitCode:
     """Say where a study stands, once or again and again. Raises ConfigError."""
+    together = Together()
     if arguments.watch is not None and not LEAST_WATCH_S <= arguments.watch <= 86_400:
-        raise ConfigError(
-            [f"--watch: {arguments.watch:g} is no time between looks; use {LEAST_WATCH_S:g} to 86400 s"]
+        together.mistakes.append(
+            f"--watch: {arguments.watch:g} is no time between looks; use {LEAST_WATCH_S:g} to 86400 s"
         )
-    place = config.load_place(arguments.overrides, arguments.config_dir)
-    store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+    with together:
+        place = config.load_place(arguments.overrides, arguments.config_dir)
+        store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
+    together.tell()
     folder, clock = Path(place.study.dir), SystemClock()
     console = Console(file=lenient(sys.stdout), highlight=False)
     if arguments.watch is not None:

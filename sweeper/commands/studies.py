@@ -6,6 +6,7 @@ import argparse
 import datetime
 import json
 
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -59,14 +60,14 @@ def _table(entries: tuple[Entry, ...], now: datetime.datetime) -> Table:
     return table
 
 
-def _block(entry: Entry, now: datetime.datetime) -> Text:
+def _block(entry: Entry, now: datetime.datetime) -> Group:
     """A study on a narrow screen: its name and state, then what there is to say of it."""
     name, state, *rest = _cells(entry, now)
-    text = Text(f"{name}: ", style="bold").append(state, style="")
+    table = Table.grid(padding=(0, 2, 0, 0))
     for label, cell in zip(_COLUMNS[2:], rest, strict=True):
         if cell:
-            text.append(f"\n  {label:<8}{cell}", style="")
-    return text
+            table.add_row(f"  {label}", Text(cell, overflow="fold"))
+    return Group(Text(f"{name}: ", style="bold").append(state, style="not bold"), table)
 
 
 def _cells(entry: Entry, now: datetime.datetime) -> tuple[str, ...]:

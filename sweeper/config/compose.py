@@ -7,8 +7,9 @@ by one, so that wrong names reach the schema too and all mistakes are reported t
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,15 +25,25 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from sweeper.config.files import YamlError, not_utf8, trap_mistakes, yaml_mistake
-from sweeper.config.mistakes import one_line, shown, valid_names
-from sweeper.config.overrides import GROUPS, Asked, refusal, sweep_mistake, unreadable, without_groups
+from sweeper.config.files import YamlError, misplaced, not_utf8, trap_mistakes, yaml_mistake
+from sweeper.config.mistakes import NOT_GIVEN, one_line, shown, valid_names
+from sweeper.config.overrides import (
+    GROUPS,
+    Asked,
+    key_of,
+    perhaps_a_study,
+    refusal,
+    sweep_mistake,
+    unreadable,
+    without_groups,
+    without_lost,
+)
 from sweeper.config.own_file import named_in, own_file
 from sweeper.config.schema import to_place, to_spec
 from sweeper.config.secret_values import learn_secrets
 from sweeper.config.sweeps import Sweep
-from sweeper.config.values import LIBRARY_ERRORS, apply, expand_home, resolved
-from sweeper.errors import ConfigError
+from sweeper.config.values import LIBRARY_ERRORS, apply, echoes, expand_home, resolved, without_echoes
+from sweeper.errors import ConfigError, Together
 from sweeper.spec import StudyPlace, SweepSpec
 
 Built = TypeVar("Built")
@@ -40,6 +51,12 @@ Built = TypeVar("Built")
 _COMBINING_HINTS = {
     "@preset.": "the first line of a preset is: # @package _global_",
     "Could not load '": "its `defaults` name a file that is not there",
+    "Could not find 'preset/": "a preset chooses by: - override /GROUP: OPTION",
+    "Could not override": f"a preset chooses by: - override /GROUP: OPTION, with one of {', '.join(GROUPS[:-1])}",
+    "defaults must be a list": "write defaults: [NAME]",
+    "recursion depth": "do `defaults` name one another in a circle, or do values lie too deep in one another?",
+    "Incompatible key type": "a name is missing before a colon, or null is one: write it in quotes",
+    "input '${": "${ begins a reference to another value: ${NAME}",
 }
 """What is probably meant, by Hydra's own words."""
 
@@ -66,7 +83,10 @@ def load_place(overrides: Sequence[str], config_dir: Path | None = None) -> Stud
 
     Raises ConfigError with every mistake in that.
     """
-    return _load(overrides, config_dir, _place)[0]
+    try:
+        return _load(overrides, config_dir, _place)[0]
+    except ConfigError as error:
+        raise ConfigError([*map(perhaps_a_study, error.mistakes)]) from None
 
 
 def _load(
@@ -75,25 +95,42 @@ def _load(
     build: Callable[[DictConfig, Sequence[Asked], Path | None], Built],
 ) -> tuple[Built, Mapping[str, str]]:
     """What `build` makes of the composed configuration, and the option that was chosen of each group."""
+    typed, mistakes = _parsed(overrides)
+    together = Together()
     if config_dir is not None and not config_dir.is_dir():
-        raise ConfigError([f"--config-dir: {shown(str(config_dir))} is not a directory"])
-    own = own_file(Path())
+        together.mistakes.append(f"--config-dir: {shown(str(config_dir))} is not a directory")
+    with together:
+        own = own_file(Path())
+    if together.mistakes:  # what the files say is not known, so nothing more can be judged
+        raise ConfigError([*together.mistakes, *mistakes])
     folder = config_dir or own.config_dir
     _register_resolvers()
     loader = _loader(folder)
-    typed, mistakes = _parsed(overrides)
     asked = [*own.without(typed), *typed]
-    unknown = _unknown_options(asked, loader)
+    unknown = _unknown_options(asked, loader, folder)
     mistakes += unknown.values()
     try:
         config = _composed(loader, [a.text for a in asked if a.key in GROUPS and a.key not in unknown], folder)
         groups = {name: str(option) for name, option in config.hydra.runtime.choices.items() if name in GROUPS}
         built = build(config, [a for a in asked if a.key not in GROUPS], folder)
     except ConfigError as error:
-        mistakes += without_groups(error.mistakes, unknown)
+        lost = {key_of(text) for text in overrides} - {one.key for one in typed}
+        mistakes += without_lost(without_groups(error.mistakes, unknown), lost)
     if mistakes:
-        raise ConfigError(named_in(mistakes, own.without(typed)))
+        raise ConfigError(named_in([*_of_own_root(mistakes, folder)], own.without(typed)))
     return built, groups
+
+
+def _of_own_root(mistakes: Sequence[str], folder: Path | None) -> Iterator[str]:
+    """The mistakes; where a file of the user's own stands for the packaged root, not what it therefore lacks."""
+    if folder is None or not (folder / "config.yaml").is_file():
+        yield from mistakes
+        return
+    lacking = [line.removesuffix(f": {NOT_GIVEN}") for line in mistakes if line.endswith(NOT_GIVEN)]
+    if lacking:
+        where = folder / "config.yaml"
+        yield f"{where}: takes the place of the packaged one, and lacks {', '.join(lacking)}; make it a preset"
+    yield from (line for line in mistakes if not line.endswith(NOT_GIVEN))
 
 
 def _parsed(overrides: Sequence[str]) -> tuple[list[Asked], list[str]]:
@@ -168,14 +205,16 @@ def _loader(config_dir: Path | None) -> ConfigLoader:
     return ConfigLoaderImpl(search_path)
 
 
-def _unknown_options(asked: Sequence[Asked], loader: ConfigLoader) -> dict[str, str]:
+def _unknown_options(asked: Sequence[Asked], loader: ConfigLoader, folder: Path | None) -> dict[str, str]:
     """A line for each group of which an option was chosen that does not exist."""
     unknown: dict[str, str] = {}
     for one in asked:
         if one.key in GROUPS:
             options = loader.get_group_options(one.key)
             if str(one.value) not in options:
-                unknown[one.key] = f"{one.key}: {shown(one.value)} is no option; {valid_names(one.value, options)}"
+                there = misplaced(folder, one.key, str(one.value)) if folder else ""
+                right = there or valid_names(one.value, options)
+                unknown[one.key] = f"{one.key}: {shown(one.value)} is no option; {right}"
     return unknown
 
 
@@ -194,7 +233,7 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
         raise ConfigError(not_utf8(config_dir) if config_dir else [one_line(str(error))]) from None
     except LIBRARY_ERRORS as error:
         where = f" (in {config_dir})" if config_dir else ""
-        text = one_line(str(error).partition("Config search path")[0])
+        text = one_line(re.split(r"Config search path|object_type=", str(error))[0].replace("full_key:", "at"))
         hint = next((f"; {told}" for words, told in _COMBINING_HINTS.items() if words in text), "")
         raise ConfigError(traps or [f"the files cannot be combined{where}: {text}{hint}"]) from None
     if traps:
@@ -218,7 +257,10 @@ def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -
         if not one.delete and flag != one.key and isinstance(space, dict) and flag in space:
             instead = f"space.{flag}={one.value_text}"
             told[one.text] = f"{one.text}: has no effect: the space decides on {flag}; to fix it, write {instead}"
-    return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, config_dir)
+    try:
+        return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, config_dir)
+    except ConfigError as error:
+        raise ConfigError(without_echoes(error.mistakes, echoes(config))) from None
 
 
 def _place(config: DictConfig, asked: Sequence[Asked], _: Path | None) -> StudyPlace:

@@ -15,20 +15,32 @@ YamlError: type[Exception] = yaml.YAMLError
 
 _HINTS = {
     "'\\t'": "lines are indented with blanks, not tabs",
+    "that cannot start any token": "a value that begins with this sign stands in quotes",
+    "unexpected end of stream": "a quotation mark that is opened here is never closed",
+    "another document": "a file holds one: remove ---",
+    "unhashable key": "braces begin a mapping; quote the value",
+    "undefined alias": "* begins an alias; quote the value",
+    "constructor for the tag": "! begins a tag; quote the value",
     "mapping values are not allowed": "is a colon missing in the line before, or a value to be quoted?",
     "could not find expected ':'": "write NAME: VALUE",
     "found duplicate key": "remove one of the two",
 }
 """What is probably meant, by the parser's own words."""
 
+_NO_BLANK = re.compile("[\u00a0\u2000-\u200b\u202f\u3000\ufeff]")
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 
 
 def yaml_mistake(error: Exception) -> str:
     """A `YamlError` on one line, beginning with file and line where they are known."""
+    if isinstance(error, yaml.reader.ReaderError):
+        sign = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
+        return f"{_from_here(Path(str(error.name)))}: has {sign}, which YAML does not take; remove it"
     if not isinstance(error, yaml.MarkedYAMLError):
         return one_line(str(error))
     mark = error.problem_mark or error.context_mark
+    if "end of stream" in str(error.problem):
+        mark = error.context_mark or mark
     where = f"{_from_here(Path(mark.name))}:{mark.line + 1}: " if mark else ""
     problem = str(error.problem or error.context)
     hint = next((f"; {text}" for words, text in _HINTS.items() if words in problem), "")
@@ -39,6 +51,21 @@ def _from_here(path: Path) -> Path:
     """The path as it is best read: from the working directory, if it lies in that."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def misplaced(folder: Path, group: str, option: str) -> str:
+    """Where a file lies that may be meant by an option that does not exist, and what to do; empty for nowhere."""
+    if not option or Path(option).name != option:
+        return ""
+    right = folder / group / f"{option}.yaml"
+    for path, fix in (
+        (right.with_suffix(".yml"), f"rename it to {right.name}"),
+        (folder / right.name, f"move it to {right}"),
+        (folder / "conf" / group / right.name, f"say --config-dir {folder / 'conf'}"),
+    ):
+        if path.is_file():
+            return f"there is {path}: {fix}"
+    return ""
 
 
 def not_utf8(folder: Path) -> list[str]:
@@ -59,13 +86,26 @@ def trap_mistakes(path: Path) -> list[str]:
     """
     root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     if root is not None and not isinstance(root, yaml.MappingNode) and root.tag.rpartition(":")[2] != "null":
-        return [f"{path}:{root.start_mark.line + 1}: should be a mapping: NAME: VALUE on each line"]
+        return [f"{path}:{root.start_mark.line + 1}: should be a mapping: NAME: VALUE on each line{_blank(root)}"]
+    nodes = [*_nodes(root, set())] if root is not None else []
     return [
         f"{path}:{node.start_mark.line + 1}: {node.value} without quotes is read as {_read(node.value)}; "
         f"write '{node.value}' in quotes to mean the text, or {_read(node.value)}"
-        for node in (_scalars(root, set()) if root is not None else ())
-        if _is_trap(node)
+        for node in nodes
+        if isinstance(node, yaml.ScalarNode) and _is_trap(node)
+    ] + [
+        f"{path}:{name.start_mark.line + 1}: {name.value or 'nothing'} is no name; write it in quotes"
+        for node in nodes
+        if isinstance(node, yaml.MappingNode)
+        for name, _ in node.value
+        if name.tag.rpartition(":")[2] == "null"
     ]
+
+
+def _blank(node: yaml.Node) -> str:
+    """Names a character in `node` that only looks like a blank."""
+    found = _NO_BLANK.search(str(node.value))
+    return f"; it has a blank that is none (U+{ord(found[0]):04X})" if found else ""
 
 
 def _is_trap(node: yaml.Node) -> bool:
@@ -80,14 +120,12 @@ def _read(text: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _scalars(node: yaml.Node, seen: set[int]) -> Iterator[yaml.ScalarNode]:
-    """All scalars below a node, keys included, each once (an alias may point back)."""
+def _nodes(node: yaml.Node, seen: set[int]) -> Iterator[yaml.Node]:
+    """A node and all below it, keys included, each once (an alias may point back)."""
     if node is None or id(node) in seen:
         return
     seen.add(id(node))
-    if isinstance(node, yaml.ScalarNode):
-        yield node
-        return
-    for child in node.value:
+    yield node
+    for child in node.value if isinstance(node, yaml.CollectionNode) else ():
         for part in child if isinstance(child, tuple) else (child,):
-            yield from _scalars(part, seen)
+            yield from _nodes(part, seen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
@@ -11,16 +10,19 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from launchers.masking import MASK, hide_shapes, is_secret_name
+from sweeper.near_names import meant
 from sweeper.spec import SweepSpec
 
 Model = TypeVar("Model", bound=BaseModel)
 
+NOT_GIVEN = "is missing; a value must be given"
 _MAX_SHOWN = 60
 _CHOSEN = ("preset",)
 """What a command line may choose beside the names of the schema."""
 
 _MAX_NAMES = 16
 
+_RESOLVING = re.compile(r"^\w+ raised while resolving interpolation: |\d+ required positional ")
 _VARIABLE = re.compile(r"Environment variable '([^']*)' not found")
 
 _RULES: Mapping[str, str] = {
@@ -65,10 +67,9 @@ def one_line(text: str, limit: int = 300) -> str:
 def valid_names(word: object, valid: Iterable[str]) -> str:
     """`valid: a, b, c (did you mean a?)`, for a word that is none of them; a long list is cut."""
     names = list(valid)
-    near = difflib.get_close_matches(str(word), names, n=1)
     listed = ", ".join(names[:_MAX_NAMES]) or "none"
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return f"valid: {listed}{more}" + (f" (did you mean {near[0]}?)" if near else "")
+    return f"valid: {listed}{more}{meant(str(word), names)}"
 
 
 def cannot_resolve(path: str, reason: str) -> str:
@@ -80,7 +81,8 @@ def cannot_resolve(path: str, reason: str) -> str:
         return (
             f"{path}: needs the environment variable {variable}; set it, or write ${{oc.env:{variable},default}}"
         )
-    return f"{path}: cannot be resolved: {one_line(reason.partition('full_key:')[0])}"
+    told = _RESOLVING.sub("", reason.partition("full_key:")[0])
+    return f"{path}: cannot be resolved: {one_line(told)}; a reference is written ${{PATH}} or ${{oc.env:NAME}}"
 
 
 def unicode_mistake(text: str) -> str:
@@ -130,7 +132,7 @@ def _path(loc: Sequence[int | str]) -> str:
 def _line(path: str, details: ErrorDetails) -> str:
     kind, value, names = details["type"], details["input"], _names_at(details["loc"][:-1])
     if kind == "missing":
-        return f"{path}: is missing; a value must be given"
+        return f"{path}: {NOT_GIVEN}"
     if kind == "extra_forbidden":
         return f"{path}: unknown name; {_meant(details['loc'], names)}"
     if path.startswith("engine.flags.") and value is None:
@@ -144,6 +146,8 @@ def _line(path: str, details: ErrorDetails) -> str:
 def _meant(loc: Sequence[int | str], names: Sequence[str]) -> str:
     """The valid names at a place; at the top also the path of a setting that has this name further down."""
     word = str(loc[-1])
+    if "." in word and word.partition(".")[0] in (*names, *loc):
+        return f"names stand within one another here: {word.replace('.', ': {')}: ...{'}' * word.count('.')}"
     if len(loc) > 1:
         return valid_names(word, names)
     deeper = [f"{group}.{word}" for group in names if word in _names_at((group,))]
@@ -158,6 +162,10 @@ def _rule(path: str, details: ErrorDetails) -> str:
     if details["type"] == "string_pattern_mismatch":
         context["signs"] = " ".join(sign for sign in "._-" if sign in str(context["pattern"]).partition("]")[2])
     text = _RULES[details["type"]].format(path=path, names=", ".join(_names_at(details["loc"])), **context)
+    if path == "budget.until" and details["type"] == "string_type":
+        return "should be a time of day, as 07:00"
+    if details["type"] == "model_type" and isinstance(details["input"], str):
+        return f"{text}; a file is chosen by {path}={details['input']}, in a preset by `- override /{path}: ...`"
     if details["type"] == "float_type" and path.endswith("_s"):
         return f"{text} of seconds"
     if details["type"] == "string_type" and isinstance(details["input"], bool):

@@ -17,8 +17,12 @@ _LISTS = re.compile(r"engine\.command|model\.prepare|study\.warm_start|(more_)?w
 _SWEEPS = ("choice", "range", "interval", "tag")
 _HYDRA_FUNCTIONS = frozenset({*_SWEEPS, "bool", "float", "glob", "int", "shuffle", "sort", "str"})
 _SEARCHED = re.compile(r"space\.(env\.)?(?!(env|when)$)[^.]+")
+_NO_OVERRIDE = "not an override; write NAME=VALUE, in quotes when VALUE has blanks or brackets"
+_WORD = re.compile(r"'[A-Za-z0-9][\w.-]*'")
+_TYPOGRAPHIC = "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2032\u2033"
+_WRONG_BRACKET = re.compile(r"\s*(choice|range|interval)\s*[\[{<]")
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
-_KEY = re.compile(r"(\+\+?|~)?[A-Za-z_][\w.-]*")
+_KEY = re.compile(r"(\+\+?|~)?[A-Za-z_][\w-]*([./]\w[\w-]*)*")
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Asked:
 def refusal(asked: Asked) -> str:
     """Why this override is refused before it is applied; empty when it is not."""
     if asked.package or ("/" in asked.key and asked.key not in GROUPS) or asked.key.partition(".")[0] == "hydra":
-        return f"{asked.text}: Hydra's own settings and packages cannot be changed here"
+        return f"{asked.text}: Hydra's own settings and packages cannot be changed here{_with_points(asked)}"
     if not asked.key:
         return f"{asked.text}: a name is missing before the equals sign"
     if asked.key in GROUPS:
@@ -50,6 +54,12 @@ def refusal(asked: Asked) -> str:
     if asked.delete and "=" in asked.text:
         return f"{asked.text}: a name is removed without a value: ~{asked.key}"
     return _sweep_refusal(asked) if asked.sweep and not _SEARCHED.fullmatch(asked.key) else ""
+
+
+def _with_points(asked: Asked) -> str:
+    """How a setting is written whose names are joined as those of a group's folders."""
+    path = asked.text.partition("=")[0].replace("/", ".")
+    return f"; a setting is written with points: {path}=VALUE" if "/" in asked.key and not asked.package else ""
 
 
 def _group_refusal(asked: Asked) -> str:
@@ -87,17 +97,36 @@ def unreadable(text: str) -> str:
     if text.startswith("-"):
         return f"{shown(text)}: not an override (NAME=VALUE); options stand before the overrides"
     if not equals and not key.startswith("~"):
-        return f"{shown(text)}: not an override; write NAME=VALUE, in quotes when VALUE has blanks or brackets"
+        return f"{shown(text)}: {_NO_OVERRIDE}"
     if not _KEY.fullmatch(key):
-        return f"{shown(text)}: {shown(key)} is not a name; write GROUP=OPTION or GROUP.NAME=VALUE"
+        reached = "; the quotation marks are a part of it: leave one pair away" if key[:1] in "'\"" else ""
+        return f"{shown(text)}: {shown(key)} is not a name; write GROUP=OPTION or GROUP.NAME=VALUE{reached}"
     if found := _CALL.match(value):
         if found[1] in _SWEEPS and value.count("(") > value.count(")"):
             whole = shlex.quote(f"{key}={found[1]}(...)")
             return f"{shown(text)}: a bracket is open: the shell cut it at a blank? Write {whole} in quotes"
         return f"{key}: {shown(value)}: {sweep_mistake(value)}"
+    return one_line(f"{shown(text)}: {_unreadable_value(key, value)}")
+
+
+def _unreadable_value(key: str, value: str) -> str:
+    """Why Hydra cannot read a value, and what to write."""
+    if sign := next((c for c in value if c in _TYPOGRAPHIC), ""):
+        return f"{sign} is a typographic quotation mark, which no shell takes away; type ' or \""
+    if found := _WRONG_BRACKET.match(value):
+        return f"{found[1]} takes round brackets: {shlex.quote(f'{key}={found[1]}(...)')}"
+    if value.count("${") > value.count("}"):
+        return "a bracket is open: a reference is written ${NAME}"
+    if value[-1:] in (",", ";"):
+        return f"cannot be read; leave the {value[-1]!r} at its end away"
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     whole = shlex.quote(f'{key}="{quoted}"')
-    return one_line(f"{shown(text)}: cannot be read; quote the value twice: {whole}")
+    return f"cannot be read; quote the value twice: {whole}"
+
+
+def key_of(text: str) -> str:
+    """The path that an override is about, as far as it can be told."""
+    return text.partition("=")[0].lstrip("+~")
 
 
 def sweep_mistake(text: str) -> str:
@@ -122,3 +151,15 @@ def without_groups(mistakes: Iterable[str], unknown: Collection[str]) -> list[st
     if "engine" in groups:
         groups.add("space")
     return [line for line in mistakes if re.split("[.:=]", line.lstrip("~+"))[0] not in groups]
+
+
+def without_lost(mistakes: Iterable[str], lost: Collection[str]) -> list[str]:
+    """The mistakes, without what is missing because the override that gives it could not be read."""
+    return [line for line in mistakes if not any(line.startswith(f"{path}: is missing") for path in lost)]
+
+
+def perhaps_a_study(mistake: str) -> str:
+    """The mistake; where a word alone stands that may name a study, with how a study is named."""
+    word, is_alone, _ = mistake.partition(f": {_NO_OVERRIDE}")
+    is_name = bool(is_alone) and _WORD.fullmatch(word) is not None
+    return f"{mistake}; a study: study.name={word[1:-1]}" if is_name else mistake

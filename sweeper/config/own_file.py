@@ -6,8 +6,10 @@ somebody else left in a shared folder above must not decide which program is sta
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,13 +44,15 @@ class OwnFile:
 def own_file(folder: Path) -> OwnFile:
     """What `folder` says for itself; nothing without the file. Raises ConfigError with every mistake in it."""
     path = folder / OWN_FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return OwnFile()
     entries = _entries(path)
     mistakes, asked, config_dir = list[str](), list[Asked](), None
     for key, value in entries.items():
         if key == CONFIG_DIR:
             config_dir = _folder(value, folder, mistakes)
+        elif str(key).strip("-").replace("-", "_") == CONFIG_DIR:
+            mistakes.append(f"{shown(key)} is written {CONFIG_DIR} in this file")
         else:
             asked += _settings(key, value, mistakes)
     if mistakes:
@@ -85,9 +89,10 @@ def _entries(path: Path) -> Mapping[object, object]:
 
 def _folder(value: object, folder: Path, mistakes: list[str]) -> Path | None:
     if isinstance(value, str) and value:
-        found = folder / Path(value).expanduser()
-        if found.is_dir():
-            return found
+        with suppress(RuntimeError):  # ~ of a user who is none
+            found = folder / Path(value).expanduser()
+            if found.is_dir():
+                return found
     mistakes.append(f"{CONFIG_DIR}: {shown(value)} is not a directory")
     return None
 

@@ -43,6 +43,8 @@ def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) 
 def _storage_mistake(storage: str, uri: str) -> str:
     """Why a study cannot lie there; empty when it can (or says nothing: the schema complains of that)."""
     if not storage or storage.startswith("sqlite:"):
+        if storage and uri_mistake(storage):
+            return "names no file; write sqlite:///PATH"
         same = bool(uri) and storage.startswith(_SQLITE) and _file_of(storage) == _file_of(uri)
         return "is MLflow's database too (tracking.uri): each of them needs one of its own" if same else ""
     if not is_shared(storage):

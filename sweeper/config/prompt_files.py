@@ -13,7 +13,7 @@ from sweeper.prompts.files import read_prompts
 from sweeper.prompts.rows import RANDOM_REASON, text_mistake
 from sweeper.workload_spec import Prompt
 
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _RANDOM = re.compile(
     r"random(-(ids|tokens|image|mm|rerank))?|synthetic|dummy|(generated-)?shared-prefix|prefix-repetition"
 )

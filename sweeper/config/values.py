@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ LIBRARY_ERRORS = (HydraException, OmegaConfBaseException, OSError, ValueError, T
 _REPLACED = ("objective",)
 """What a mapping on the command line takes the place of, instead of being added to what is there."""
 
+_ECHO = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
 _HOME_PATHS = (("study", "dir"), ("study", "artifacts"))
 _HOST_PATHS = (("host", "state_dir"), ("model", "path"))
 """Where a leading ~ means the home directory: no shell expands it behind an equals sign.
@@ -73,6 +76,33 @@ def _plain(value: object, path: str, told: dict[str, str]) -> object:
     if isinstance(value, DictConfig):
         return resolved(value, path, told)
     return list(resolved(value, path, told).values()) if isinstance(value, ListConfig) else value
+
+
+def echoes(config: DictConfig) -> dict[str, str]:
+    """Places whose whole value is that of another place, `${other.place}`, with the path of that one."""
+    found = dict[str, str]()
+    _echoes(OmegaConf.to_container(config, resolve=False), "", found)
+    return found
+
+
+def _echoes(node: object, path: str, found: dict[str, str]) -> None:
+    for key, value in node.items() if isinstance(node, dict) else ():
+        place = f"{path}.{key}" if path else str(key)
+        if isinstance(value, str) and (other := _ECHO.fullmatch(value)):
+            found[place] = other[1]
+        _echoes(value, place, found)
+
+
+def without_echoes(mistakes: Sequence[str], repeated: Mapping[str, str]) -> list[str]:
+    """The mistakes, without those about a value that is another place's (`echoes`) where that one's are told."""
+    places = [line.partition(":")[0] for line in mistakes]
+
+    def is_told(place: str) -> bool:
+        target = repeated.get(place)
+        others = (other for other in places if other != place)
+        return target is not None and any(f"{target}.".startswith(f"{other}.") for other in others)
+
+    return [line for line, place in zip(mistakes, places, strict=True) if not is_told(place)]
 
 
 def expand_home(config: DictConfig) -> None:

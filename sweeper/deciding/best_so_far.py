@@ -51,5 +51,6 @@ def reference(trials: Sequence[TrialRecord], objective: str, admits: Admits = ev
         value=means[best],
         prompt_throughputs=theirs,
         launch_noise_pct=noise.pct,
+        launch_noise_degrees=noise.degrees,
         prompt_spread_pct=math.sqrt(squares / degrees),
     )

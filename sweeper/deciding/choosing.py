@@ -65,6 +65,17 @@ class Choosing:
         best = ranked[0]
         return [n for n in ranked if self._means[best] - self._means[n] <= self._reach(best, n)]
 
+    def lead(self, number: int) -> float:
+        """By how much more than noise explains it is ahead of every other but the baseline, as a logarithm.
+
+        Not above 0 where others come near it, or nothing is known of it; infinite where there are no others.
+        """
+        if number not in self._means:
+            return 0.0
+        others = self._means.keys() - {0, number}
+        ahead = (self._means[number] - self._means[other] - self._reach(number, other) for other in others)
+        return min(ahead, default=math.inf)
+
     def any_hope(self, ranked: Sequence[int]) -> bool:
         """Whether the best may be above the baseline, with all the luck that noise allows."""
         if 0 not in self._means:

@@ -63,9 +63,10 @@ class Learned:
 
 def kind_of(config: ServerConfig, baseline: ServerConfig) -> str:
     """The settings that are no numbers and differ from the baseline's: algorithm, backends, draft model."""
-    flags = {name: value for name, value in config.flags.items() if isinstance(value, str | bool)}
-    different = {name: value for name, value in flags.items() if baseline.flags.get(name) != value}
-    return ", ".join(f"{name}={value}" for name, value in sorted(different.items()))
+    theirs = baseline.flags
+    different = [item for item in config.flags.items() if theirs.get(item[0]) != item[1]]
+    named = [f"{name}={value}" for name, value in sorted(different) if isinstance(value, str | bool)]
+    return ", ".join(named)
 
 
 def learn(trials: Sequence[TrialRecord], take: Take, before_any: float) -> Learned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sweeper.deciding.choosing import Choosing, choosing
 from sweeper.deciding.comparable import differing
@@ -29,8 +29,8 @@ CHOOSING_HOURS = 24.0
 fresh one, ..."""
 
 MIN_CHOOSING = 3
-"""... if there are so many of the finalist and of the baseline. Fewer of the baseline know no drift. A finalist
-that stood out was not launched again; allowing for the choice among all, its one launch would speak against it."""
+"""... if there are so many of the finalist and of the baseline. Fewer of the baseline know no drift. Of a finalist
+that stood out, and was not launched again for that, the one launch counts."""
 
 
 _BEFORE_ALL = datetime.datetime.min.replace(tzinfo=datetime.UTC)
@@ -207,6 +207,8 @@ def _choice(
     number: int, launches: Sequence[LaunchRecord], base: Sequence[LaunchRecord], objective: str, before: Before
 ) -> Evidence | None:
     """What the launches say by which a finalist was chosen among all that were tried, a steady drift taken out."""
+    if len(launches) == 1 and len(base) == len(before.chosen_by.values(0)) >= MIN_CHOOSING:
+        return _standing_out(number, before)
     if min(len(launches), len(base)) < MIN_CHOOSING:
         return None
     others = tuple(group for other, group in before.repeated.items() if other != number)
@@ -214,6 +216,21 @@ def _choice(
     values = (_values(launches, objective), _values(base, objective))
     found = evidence(values[:1], values[1], hours, others, before.num_tried)[0]
     return found if found.error else None
+
+
+def _standing_out(number: int, before: Before) -> Evidence | None:
+    """What the one launch of a finalist says that nobody came near, given that nobody did; None if somebody did.
+
+    The others say how large its value had to be for that, and nothing else: where they are far behind, next to
+    nothing has to be allowed for (a test conditional on the choice: Fithian, Sun and Taylor 2014). Of the value
+    n / (n + 1) go with the gap to n launches of the baseline; the rest is independent of the gap.
+    """
+    lead = before.chosen_by.lead(number)
+    if lead <= 0:
+        return None
+    value, base = before.chosen_by.values(number), before.chosen_by.values(0)
+    found = evidence((value,), base, others=tuple(before.repeated.values()))[0]
+    return replace(found, least=found.gap - lead * (1 + 1 / len(base))) if found.error else None
 
 
 def _values(launches: Sequence[LaunchRecord], objective: str) -> Group:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from sweeper.deciding.drift import Drift
 from sweeper.deciding.launches import usable
@@ -103,9 +104,21 @@ def _between_launches(groups: Iterable[Sequence[LaunchRecord]], objective: str, 
 
 def _passes(launches: Sequence[LaunchRecord]) -> tuple[Spread | None, float]:
     """The spread of passes, and what it leaves uncertain of their mean, in percent."""
-    passes = [logs for launch in launches if len(logs := _logs(launch.repeat_throughputs)) > 1]
-    within = _spread(passes)
-    return within, within.pct / math.sqrt(statistics.fmean(map(len, passes))) if within else 0.0
+    scatters = [scatter for launch in launches if (scatter := _scatter(launch.repeat_throughputs))[1] > 1]
+    degrees = sum(count - 1 for _, count in scatters)
+    if not degrees:
+        return None, 0.0
+    variance = sum(squares for squares, _ in scatters) / degrees
+    within = Spread(pct=100 * math.sqrt(variance), degrees=degrees)
+    return within, within.pct / math.sqrt(statistics.fmean(count for _, count in scatters))
+
+
+@lru_cache(maxsize=32_768)  # asked of every launch of a study after each new one
+def _scatter(rates: tuple[float, ...]) -> tuple[float, int]:
+    """The squares of what the passes' logarithms differ from their mean by, summed; and how many passes."""
+    logs = _logs(rates)
+    mean = math.fsum(logs) / len(logs) if logs else 0.0
+    return sum((value - mean) ** 2 for value in logs), len(logs)
 
 
 def _expected(seen: Spread | None, pass_error_pct: float) -> Spread:

@@ -176,7 +176,7 @@ def progress(
 ) -> Progress:
     """Where the sweep stands, for the live view and for the end."""
     finished = [trial for trial in trials if trial.state is not TrialState.RUNNING]
-    total = max(budget.trials if space_left else min(budget.trials, len(trials)), len(trials))
+    total = num_planned(trials, budget, space_left)
     durations = [duration_s(launch.started_at, launch.ended_at) for trial in trials for launch in trial.measured]
     compared = comparable(trials)[0]
     scored = [
@@ -200,6 +200,11 @@ def progress(
         course=best_so_far(value for value, _ in rivals),
         failures=last_failures(trials),
     )
+
+
+def num_planned(trials: Sequence[TrialRecord], budget: BudgetSpec, space_left: bool) -> int:
+    """How many trials the sweep will have when its search has ended."""
+    return max(budget.trials if space_left else min(budget.trials, len(trials)), len(trials))
 
 
 def _launches_left(

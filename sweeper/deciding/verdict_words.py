@@ -129,7 +129,9 @@ def _launches(verdict: Verdict, row: Comparison) -> str:
     fresh = (
         f"{theirs} fresh launches each" if theirs == base else f"{theirs} fresh launches, {base} of the baseline"
     )
-    chosen = f"; the {row.num_choosing} by which it was chosen count a little" if row.num_choosing else ""
+    chosen = {0: "", 1: "; the one by which it was chosen counts a little"}.get(
+        row.num_choosing, f"; the {row.num_choosing} by which it was chosen count a little"
+    )
     return f"From {fresh}{chosen}."
 
 

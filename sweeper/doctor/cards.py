@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from launchers.gpu_sample import QUERIES, GpuSample, read_sample
 from launchers.looking import Told
@@ -24,8 +23,6 @@ QUESTIONS: Mapping[str, str] = {
 """A word for each, and its arguments. A field that a driver does not know spoils only its own question."""
 
 _MAX_GPUS = 1024
-_GPU = re.compile(r"GPU(\d{1,4})")
-_CODES = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _CUDA = re.compile(r"CUDA Version *: *(\d{1,3}\.\d{1,3})")
 
 
@@ -66,27 +63,3 @@ def remapped(told: Told) -> tuple[list[str], list[str]]:
 def cuda_version(told: Told) -> str:
     """The newest CUDA that the driver runs; empty when it is not told."""
     return next((found[1] for line in told.all("version") if (found := _CUDA.search(line))), "")
-
-
-def links(told: Told, word: str, gpus: Sequence[int]) -> Counter[str]:
-    """How often each kind of link stands between two of these GPUs (empty: all) in a matrix of `nvidia-smi topo`.
-
-    `NV18`, `PIX`, `PHB`, `NODE`, `SYS`, ... of `topology`; `OK`, `NS`, ... of `peers`.
-    """
-    rows = list(_matrix(told.all(word)[:_MAX_GPUS]))
-    columns = [index for index, _ in rows]
-    kinds: Counter[str] = Counter()
-    for index, cells in rows:
-        for other, cell in zip(columns, cells, strict=False):
-            if other > index and (not gpus or {index, other} <= set(gpus)):
-                kinds[plain(cell, 10)] += 1
-    return kinds
-
-
-def _matrix(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of GPUs with their cells, one of which is X; heading, network cards and legend have none such."""
-    for line in lines:
-        words = _CODES.sub("", line).split()
-        found = _GPU.fullmatch(words[0]) if words else None
-        if found and "X" in words[1:]:
-            yield int(found[1]), words[1:]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from launchers.gpu_sample import THROTTLING
-from sweeper.doctor.cards import links, remapped, sample
+from sweeper.doctor.cards import remapped, sample
 from sweeper.doctor.context import Context
 from sweeper.doctor.finding import Check, Place, Said, error, ok, warning
+from sweeper.doctor.links import FAR, NO_PEER, UNKNOWN_PEER, links
 from sweeper.health import fatal_xids
 
 _HOT_C = 80.0
 """An idle GPU that is as hot as this is not cooled."""
 
-_FAR = ("SYS", "NODE")
-_NO_PEER = {
-    "NS": "not supported",
-    "CNS": "the chipset does not",
-    "GNS": "the GPU does not",
-    "TNS": "not with this topology",
+_MENDED: Mapping[str, str] = {
+    "CNS": "switch off ACS and the IOMMU in the firmware",
+    "TNS": "choose GPUs below one switch or processor: host.gpus=[...]",
+    "DR": "remove what forbids it from the driver's options (NVreg_RegistryDwords in /etc/modprobe.d)",
 }
+"""What lets GPUs reach one another, by why they do not; nothing helps where the GPU itself cannot."""
 
 
 def gpus_healthy(ctx: Context) -> Iterator[Said]:
@@ -78,24 +78,35 @@ def gpus_linked(ctx: Context) -> Iterator[Said]:
     """How the GPUs of a tensor-parallel group reach one another."""
     if ctx.num_gpus < 2 or not ctx.sees_gpus:
         return
-    kinds = links(ctx.cards, "topology", ctx.spec.host.gpus)
-    told = ", ".join(f"{kind} ({count} pairs)" for kind, count in kinds.most_common(6))
-    if any(kind in kinds for kind in _FAR):
+    kinds = links(ctx.cards.all("topology"), ctx.spec.host.gpus)
+    told = ", ".join(f"{kind} ({_pairs(count)})" for kind, count in kinds.most_common(6))
+    if far := next((where for kind, where in FAR.items() if kind in kinds), ""):
         yield warning(
-            f"between GPUs: {told}: some traffic crosses the processors' own link",
-            "choose GPUs of one socket if they suffice: host.gpus=[...]",
+            f"between GPUs: {told}: some traffic goes {far}",
+            "choose GPUs of one NUMA node if they suffice: host.gpus=[...]",
         )
     elif told:
         yield ok(f"between GPUs: {told}")
-    peers = links(ctx.cards, "peers", ctx.spec.host.gpus)
-    if none := {kind: count for kind, count in peers.items() if kind in _NO_PEER}:
-        why = ", ".join(f"{count} pairs {kind} ({_NO_PEER[kind]})" for kind, count in none.items())
+    yield from _peers(links(ctx.cards.all("peers"), ctx.spec.host.gpus))
+
+
+def _peers(kinds: Mapping[str, int]) -> Iterator[Said]:
+    """Whether each GPU can read the others' memory itself."""
+    if none := {kind: count for kind, count in kinds.items() if kind in NO_PEER}:
+        why = ", ".join(f"{_pairs(count)} {kind} ({NO_PEER[kind]})" for kind, count in none.items())
+        mended = [_MENDED[kind] for kind in none if kind in _MENDED]
         yield warning(
             f"no direct access between GPUs: {why}; all-reduces go through the host's memory",
-            "switch off ACS and the IOMMU in the firmware, or measure with it: NCCL_P2P_DISABLE=1",
+            ", or ".join([*mended, "measure with it: NCCL_P2P_DISABLE=1"]),
         )
-    elif peers:
+    elif UNKNOWN_PEER in kinds:
+        yield warning(f"the driver does not say whether {_pairs(kinds[UNKNOWN_PEER])} of GPUs have direct access")
+    elif kinds:
         yield ok("direct access between all of them")
+
+
+def _pairs(count: int) -> str:
+    return f"{count} pair{'' if count == 1 else 's'}"
 
 
 GPU_STATE_CHECKS: tuple[Check[Context], ...] = (

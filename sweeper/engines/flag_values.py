@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from sweeper.near_names import meant
 from sweeper.spec import FlagValue
 
 Bounds = tuple[float, float]
@@ -48,7 +49,9 @@ def list_mistake(value: FlagValue) -> str:
 
 def choice_mistake(value: FlagValue, valid: Collection[str]) -> str:
     """One of a few words."""
-    return "" if value in valid else f"{value!r} is not one of its values: {', '.join(sorted(valid))}"
+    if value in valid:
+        return ""
+    return f"{value!r} is not one of its values: {', '.join(sorted(valid))}{meant(str(value), valid)}"
 
 
 def text_mistake(value: FlagValue) -> str:

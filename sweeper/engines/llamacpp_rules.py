@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sweeper.engines.llamacpp_flags import NO_EFFECT, NUMBERS, OWN_HEADS, PLACED, RENAMED, TYPES, NumberRule
+from sweeper.near_names import meant
 from sweeper.spec import FlagValue, ServerConfig
 
 
@@ -80,7 +81,10 @@ def _type_mistakes(value: FlagValue) -> list[str]:
     if not isinstance(value, str) or not value:
         return [f"spec_type: {value!r} is not a speculative type; valid: {valid}"]
     unknown = [name for name in value.split(",") if name not in ("none", *TYPES)]
-    return [f"spec_type: {name!r} is not a speculative type; valid: {valid}" for name in unknown]
+    return [
+        f"spec_type: {name!r} is not a speculative type; valid: {valid}{meant(name, ('none', *TYPES))}"
+        for name in unknown
+    ]
 
 
 def _number_mistakes(name: str, value: FlagValue, rule: NumberRule) -> list[str]:

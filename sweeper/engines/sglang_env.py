@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sweeper.engines.sglang_host_env import FAKE_ACCEPTANCE
 from sweeper.engines.sglang_version import Version
+from sweeper.near_names import meant
 from sweeper.spec import FlagValue
 
 SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
@@ -128,7 +129,7 @@ def _rule(name: str) -> Callable[[str], str] | None:
 
 
 def _member(value: str, legal: Sequence[str]) -> str:
-    return "" if value in legal else f"{value!r} is not one of its values: {', '.join(legal)}"
+    return "" if value in legal else f"{value!r} is not one of its values: {', '.join(legal)}{meant(value, legal)}"
 
 
 def _p2p_level(value: str) -> str:

@@ -26,6 +26,7 @@ from sweeper.engines.sglang_table import (
     TEXT,
     WHOLE,
 )
+from sweeper.near_names import meant
 from sweeper.spec import FlagValue
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
@@ -99,7 +100,8 @@ def _algorithm_mistake(value: FlagValue) -> str:
         return ""
     if isinstance(value, str) and value.upper() in ALGORITHMS:
         return f"{value!r} should be {value.upper()!r}: versions before 0.5.15 know no lower case"
-    return f"{value!r} is not one of its values: none, {', '.join(ALGORITHMS)}"
+    valid = ("none", *ALGORITHMS)
+    return f"{value!r} is not one of its values: {', '.join(valid)}{meant(str(value), valid)}"
 
 
 def _whole_mistake(name: str, value: FlagValue) -> str:

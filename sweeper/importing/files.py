@@ -63,6 +63,8 @@ def read_results(path: Path, kind: str = "") -> ResultFile:
     """
     name = plain(path.name, 100)
     try:
+        if path.exists() and not path.is_file():  # a folder; a device or a pipe, which may never end
+            raise ConfigError([f"{plain(str(path))}: is no file; name the files of results themselves"])
         if path.stat().st_size > MAX_BYTES:
             raise ConfigError([f"{name}: has more than {MAX_BYTES // 1_000_000} MB; import a part of it"])
         content = path.read_bytes()

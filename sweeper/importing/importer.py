@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweeper.engines.registry import canonical_as_told, roles_of, speculates_of
-from sweeper.errors import ConfigError
+from sweeper.errors import ConfigError, Together
 from sweeper.importing.columns import assigned
 from sweeper.importing.files import CSV, ResultFile, Row, read_results
 from sweeper.importing.formats import DEFAULT_ENGINE, FLAG, told
@@ -62,12 +62,21 @@ def import_results(paths: Sequence[Path], place: StudySpec, options: Options) ->
 
     A row that the study has already is not added again. Raises ConfigError: nothing has been written then.
     """
-    return add_results(understood_files(paths, options), place)
+    return add_results(understood_files(read_files(paths, options.kind), options), place)
 
 
-def understood_files(paths: Sequence[Path], options: Options) -> Understood:
-    """The results in files. Raises ConfigError with every mistake in them."""
-    files = [read_results(path, options.kind) for path in paths]
+def read_files(paths: Sequence[Path], kind: str = "") -> list[ResultFile]:
+    """Each file, in the format `kind`, told from its content if empty. Raises ConfigError with every mistake."""
+    together, files = Together(), list[ResultFile]()
+    for path in paths:
+        with together:
+            files.append(read_results(path, kind))
+    together.tell()
+    return files
+
+
+def understood_files(files: Sequence[ResultFile], options: Options) -> Understood:
+    """The results in at least one file. Raises ConfigError with every mistake in them."""
     engine = _engine(files, options)
     found: list[Imported] = []
     notes: list[str] = []

@@ -92,12 +92,12 @@ def _drafters_mistake(text: str, told: Mapping[str, str]) -> str:
 def _prompts_mistake(text: str, _: Mapping[str, str]) -> str:
     if text in PACKAGED_SETS:
         return ""
-    path = Path(text).expanduser()
-    if not path.is_file():
-        return f"is no file here; give a file of prompts, or one of {', '.join(PACKAGED_SETS)}"
     try:
+        path = Path(text).expanduser()
+        if not path.is_file():
+            return f"is no file here; give a file of prompts, or one of {', '.join(PACKAGED_SETS)}"
         read_prompts(path)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:  # RuntimeError: ~ of a user who is none
         return str(error)
     return ""
 

@@ -14,18 +14,27 @@ NAME = "night"
 """Of the preset, the space and the workload; and so of the study."""
 
 
+FIXED = ("specsweep.yaml", f"space/{NAME}.yaml", f"workload/{NAME}.yaml", f"preset/{NAME}.yaml", "README.md")
+"""What is written whatever the answers."""
+
+
 def files_of(answers: Answers) -> Mapping[str, str]:
-    """Relative path to text, for all files of the folder."""
+    """Relative path to text, for all files of the folder. Each tells an editor its schema (schemas/files.py)."""
     host, model = host_name(answers), model_name(answers)
     return {
-        "specsweep.yaml": _OWN_FILE,
-        f"host/{host}.yaml": _host(answers),
-        f"model/{model}.yaml": _model(answers),
-        f"space/{NAME}.yaml": _space(answers),
-        f"workload/{NAME}.yaml": _workload(answers),
-        f"preset/{NAME}.yaml": _preset(answers, host, model),
+        "specsweep.yaml": _checked_by("schema/specsweep", _OWN_FILE),
+        f"host/{host}.yaml": _checked_by("../schema/host", _host(answers)),
+        f"model/{model}.yaml": _checked_by("../schema/model", _model(answers)),
+        f"space/{NAME}.yaml": _checked_by(f"../schema/space-{answers.engine}", _space(answers)),
+        f"workload/{NAME}.yaml": _checked_by("../schema/workload", _workload(answers)),
+        f"preset/{NAME}.yaml": _PACKAGE + _checked_by("../schema/preset", _preset(answers, host, model)),
         "README.md": _readme(answers, host, model),
     }
+
+
+def _checked_by(schema: str, text: str) -> str:
+    """The text of a file, with the line by which the YAML language server finds its schema."""
+    return f"# yaml-language-server: $schema={schema}.json\n{text}"
 
 
 def host_name(answers: Answers) -> str:
@@ -142,9 +151,8 @@ def _preset(answers: Answers, host: str, model: str) -> str:
     if answers.engine == "llamacpp" and answers.host != THIS_MACHINE:
         engine = _LLAMACPP_REMOTE
     return f"""\
-# @package _global_
 # The sweep: which option of each group, and what else is set. The study is called as this file is.
-# The line above must stay the first one. Every setting: config.yaml of specsweep.
+# The line about @package must stay the first one. Every setting: config.yaml of specsweep.
 defaults:
   - override /engine: {answers.engine}
   - override /host: {_yaml(host)}
@@ -178,16 +186,19 @@ specsweep run        # the sweep; the same command goes on after Ctrl-C
 | `space/{NAME}.yaml` | what is searched |
 | `workload/{NAME}.yaml` | the prompts, how long answers are |
 | `host/{host}.yaml`, `model/{model}.yaml` | where the server runs, what it serves |
+| `schema/` | nothing: an editor checks the files by it (`specsweep schema --write .` after an update) |
 
 Afterwards: `specsweep status`, `specsweep report`, `specsweep export`. What is measured lies in `sweeps/`.
 """
 
 
 def _packaged(name: str) -> str:
-    """A packaged file, without what tells an editor where its schema is: that is beside it, not here."""
+    """A packaged file, without the line that tells an editor its schema."""
     lines = (resources("conf") / name).read_text(encoding="utf-8").splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("# yaml-language-server:"))
 
+
+_PACKAGE = "# @package _global_\n"
 
 _OWN_FILE = f"""\
 # Read by every specsweep command that is started in this folder. What the command line says wins.

@@ -1,4 +1,4 @@
-"""JSON schemas of the configuration's files: one for each group of `conf/`, for presets and for the root."""
+"""JSON schemas of the configuration's files: for each group of `conf/`, presets, the root, and specsweep.yaml."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 from sweeper.engines.flag_types import flag_types
 from sweeper.engines.registry import ENGINE_NAMES
 from sweeper.schemas.keys import Key, keys
+from sweeper.schemas.own_file import own_file
 from sweeper.schemas.values import (
+    DRAFT,
     ENVIRONMENT,
     PLAIN_FLAG,
     SEARCHED,
@@ -26,7 +28,6 @@ from sweeper.schemas.values import (
 FOLDER = "schema"
 """Beside the groups: a file of any group names its schema as `../schema/GROUP.json`."""
 
-DRAFT = "http://json-schema.org/draft-07/schema#"
 _DEFAULTS: Schema = {"type": "array", "description": "files that this one goes on from (Hydra's defaults list)"}
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "budget.until": (r"(\d{4}-\d{2}-\d{2}[T ])?\d{1,2}:\d{2}( +[A-Za-z][\w+/-]*)?", "07:00, in quotes"),
@@ -50,6 +51,7 @@ def schemas() -> Mapping[str, Schema]:
             flags = {name: searched_flag(kind) for name, kind in types.items()}
             made[f"space-{engine}"] = _space_file(f"conf/space/*.yaml for {engine}", flags)
     made["preset"] = _file("conf/preset/*.yaml and conf/config.yaml", _root())
+    made["specsweep"] = own_file(_root(), {path: _of_key(key, []) for path, key in keys().items() if "." in path})
     return dict(sorted(made.items()))
 
 

@@ -14,6 +14,7 @@ from sweeper.engines.flag_types import FlagType
 
 Schema = Mapping[str, Any]
 
+DRAFT = "http://json-schema.org/draft-07/schema#"
 INTERPOLATION = r"\$\{.+\}"
 _NUMBER = r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 _WHOLE = r"-?\d+"

@@ -16,7 +16,7 @@ from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
 from sweeper.objective import SCORE
 from sweeper.records import LaunchRecord, TrialRecord, TrialState
-from sweeper.saved_launch import SavedLaunch
+from sweeper.saved_launch import SavedLaunch, read_saved
 from sweeper.secrets import secrets_of
 from sweeper.standing.beacon import notes
 from sweeper.standing.model import Best, Failed, Standing
@@ -87,7 +87,7 @@ class _Look:
         return max([*again, *filter(None, [known])], default=None)
 
     def _later(self) -> Mapping[int, list[LaunchRecord]]:
-        stored = LaterLaunches(self.store.optuna).by_trial()
+        stored = LaterLaunches(self.store.optuna, read_saved).by_trial()
         return {number: [s.record for s in each if isinstance(s, SavedLaunch)] for number, each in stored.items()}
 
     def _launches(self, study_id: int, later: Mapping[int, Sequence[LaunchRecord]]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sweeper.tracking.client import Calls, OutOfTime, given
 from sweeper.tracking.experiment import is_ours, open_experiment
+from sweeper.tracking.files import in_files, version_of
 from sweeper.tracking.page import TAG_PAGE
 from sweeper.tracking.place import is_missing_below, one_line
 from sweeper.tracking.view import FAILURE_TAGS, TAG_FAILURE, TAG_STUDY, TAG_TRIAL, RunView, owner_tags
@@ -24,9 +25,6 @@ TAG_RETIRED = "specsweep.retired"
 DELETED = "deleted"
 PAGE = 500
 """Runs that are searched at once."""
-
-PAGES_AT_ONCE = 4
-"""A search of thousands of runs takes long, and a launch is waiting. It is gone on with after the next one."""
 
 _ALL = 3  # ViewType.ALL: also what a user deleted
 _REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"})
@@ -57,8 +55,8 @@ class Memory:
 
     `shown`, `refused`: trial number to the digest of what its run shows, of what MLflow would not take.
     `baseline_run`: the id of the baseline's run, empty when there is none yet.
-    `sent`: files that arrived (run, digest, name), so that a slow connection gets on instead of starting again;
-    `loading`: likewise for the search of all runs.
+    `sent`: files that arrived (run, what they are of, name), so that a slow connection gets on instead of starting
+    again; `loading`: likewise for the search of all runs.
     """
 
     experiment_id: str = ""
@@ -99,28 +97,35 @@ class Writer:
     study: Source
     artifact_root: str | None
 
-    def load(self) -> None:
-        """Find or make the experiment, and learn from one search what its runs show. Once per process.
-
-        After PAGES_AT_ONCE it raises OutOfTime, and goes on when it is called again. Raises PlaceUnusable when a
-        user deleted the experiment.
-        """
+    def open(self) -> None:
+        """Find or make the experiment, until `load` has ended. Raises PlaceUnusable when a user deleted it."""
         if self.memory.is_loaded:
             return
         number, tags = open_experiment(self.calls, self.study.name, self.study.identity, self.artifact_root)
         self.memory.experiment_id = number
         self.memory.page = tags.get(TAG_PAGE, "")
-        loading = self.memory.loading
-        for num_read, (runs, token) in enumerate(self._pages("", loading.token), start=1):
+
+    def load(self, limit_s: float) -> None:
+        """Learn from one search what the experiment's runs show. Once per process.
+
+        After `limit_s` seconds it raises OutOfTime, and goes on when it is called again: to find thousands of
+        runs takes long, and a launch is waiting.
+        """
+        if self.memory.is_loaded:
+            return
+        loading, clock = self.memory.loading, self.calls.clock
+        end_s = clock.monotonic_s() + limit_s
+        for runs, token in self._pages("", loading.token):
             for run in runs:
                 loading.found.setdefault(run.data.tags.get(TAG_TRIAL, ""), []).append(self._seen(run))
             loading.token = token
-            if token and num_read >= PAGES_AT_ONCE:
+            if token and clock.monotonic_s() >= end_s:
                 raise OutOfTime
         shown = {trial: _shown(found) for trial, found in loading.found.items() if trial.isdecimal()}
         bases = (run.run_id for run in loading.found.get("0", ()) if run.is_active)
-        self.memory.baseline_run = next(bases, "")
-        self.memory.shown = {int(trial): what for trial, what in shown.items() if what}
+        self.memory.baseline_run = self.memory.baseline_run or next(bases, "")
+        written = self.memory.shown  # meanwhile, and later than what was found
+        self.memory.shown = {int(trial): what for trial, what in shown.items() if what} | written
         self.memory.loading = Loading()
         self.memory.is_loaded = True
 
@@ -233,16 +238,19 @@ class Writer:
         self.calls.client().log_batch(run_id, tags=[RunTag(k, v) for k, v in tags.items()], synchronous=True)
 
     def _upload(self, run_id: str, view: RunView, *, anew: bool) -> None:
-        files = view.files(lambda name: self.study.artifact(view.trial.number, name))
+        trial, sent = in_files(view.trial), self.memory.sent
+        marks = {name: (run_id, version, name) for name in trial.artifacts if (version := version_of(trial, name))}
+        unchanged = frozenset() if anew else frozenset(name for name, mark in marks.items() if mark in sent)
+        files = view.files(lambda name: self.study.artifact(trial.number, name), unchanged)
         with tempfile.TemporaryDirectory(prefix="specsweep-") as folder:
             for name, content in files.items():
-                mark = (run_id, view.files_digest, name)
-                if mark in self.memory.sent and not anew:
+                mark = marks.get(name, (run_id, view.files_digest, name))
+                if mark in sent and not anew:
                     continue
                 path = Path(folder, name)
                 path.write_bytes(content)
                 self.calls.client().log_artifact(run_id, str(path))
-                self.memory.sent.add(mark)
+                sent.add(mark)
 
     def _seen(self, run: Run) -> Found:
         tags = run.data.tags

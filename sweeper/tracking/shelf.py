@@ -25,6 +25,8 @@ class Shelf:
         self._unsure: dict[int, None] = {}
         self._outdated: set[int] = set()
         self._columns = Columns()
+        self._telling: dict[int, RunView] = {}
+        self._files: dict[int, tuple[TrialRecord, str]] = {}
 
     def put(self, trials: Sequence[TrialRecord]) -> None:
         """These are the trials that have finished, the baseline among them if it has."""
@@ -63,8 +65,15 @@ class Shelf:
 
     @property
     def telling(self) -> Sequence[RunView]:
-        """Views that together have every value of every parameter, and all that decides the page's columns."""
-        return [self._view(self._trials[number]) for number in self._columns.telling]
+        """Views that together have every value of every parameter, and all that decides the page's columns.
+
+        These do not depend on the baseline's launches: a view is made anew only when its trial has changed.
+        """
+        for number in self._columns.telling:
+            known, trial = self._telling.get(number), self._trials[number]
+            if known is None or known.trial is not trial:
+                self._telling[number] = self._view(trial)
+        return [self._telling[number] for number in self._columns.telling]
 
     def _taken(self, due: dict[int, None]) -> Iterator[RunView]:
         for number in list(due):
@@ -73,7 +82,12 @@ class Shelf:
             self._outdated.discard(number)
 
     def _view(self, trial: TrialRecord) -> RunView:
-        return run_view(self._owner, trial, self._baseline, self._objective)
+        known, digest = self._files.get(trial.number, (None, ""))
+        view = run_view(self._owner, trial, self._baseline, self._objective, digest if known is trial else "")
+        self._files[trial.number] = trial, view.files_digest
+        if trial.number in self._columns.telling:
+            self._telling[trial.number] = view
+        return view
 
 
 class Columns:

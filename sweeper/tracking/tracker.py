@@ -22,7 +22,17 @@ from sweeper.spec import TrackingSpec
 from sweeper.tracking.client import HTTP_TIMEOUT_S, Calls, OutOfTime, limit_http, load_mlflow, open_client, within
 from sweeper.tracking.experiment import lookup
 from sweeper.tracking.page import page_tags, view_fragment
-from sweeper.tracking.place import Place, mask, one_line, place_of, require_database, ui_address, ui_argv, ui_env
+from sweeper.tracking.place import (
+    Place,
+    mask,
+    one_line,
+    place_of,
+    require_database,
+    require_port,
+    ui_address,
+    ui_argv,
+    ui_env,
+)
 from sweeper.tracking.runs import DELETED, Memory, Writer
 from sweeper.tracking.shelf import Shelf
 from sweeper.tracking.view import RunView, owner_tags
@@ -35,11 +45,14 @@ RETRY_AFTER_S = 30.0
 GRACE_S = 1.0
 """How much longer than its deadline a call is waited for that is about to give up by itself."""
 
-REFRESH_S = 1.0
+REFRESH_S = 0.5
 """After each launch runs whose trial has not changed are written for so long.
 
 In a study of thousands each launch of the baseline changes every speedup. These follow one by one, and all that
 time allows when the sweep has ended."""
+
+LOAD_S = 1.0
+"""After each launch what MLflow shows is learned for so long, until all is known: it may be 10,000 runs."""
 
 MAX_LOOKS = 200
 """Of these runs so many are looked at after each launch: making a view takes a millisecond."""
@@ -171,8 +184,9 @@ class Tracker:
             place = place_of(self._spec)
             self._client = self._client or open_client(place)
             writer = Writer(Calls(self._client, self._clock, end_s), memory, study, place.artifact_root)
-            writer.load()
+            writer.open()
             error = writer.write(shelf.changed())
+            writer.load(LOAD_S if is_brief else limit_s)
             others = shelf.unsure(memory.shown)
             error = error or writer.write(self._for_a_while(others) if is_brief else others)
             known = (study.objective, study.facts, study.verdict_text())
@@ -225,11 +239,14 @@ def become_ui(spec: TrackingSpec, study: str, host: str, port: int, identity: st
     place = place_of(spec)
     if place.database:
         require_database(place.database)
+        require_port(host, port)
     experiment_id = _experiment_id(place, study, identity)
     address = f"{ui_address(spec, host, port)}/{view_fragment(experiment_id) if experiment_id else ''}"
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
     if argv:
+        sys.stderr.write("It answers in some seconds; Ctrl-C ends it.\n")
+        sys.stderr.flush()
         os.execve(argv[0], argv, {**os.environ, **ui_env(spec)})
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sweeper.naming import difference_text
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
 from sweeper.secrets import Secrets, secrets_of
 from sweeper.spec import ServerConfig, digest
-from sweeper.tracking.files import TABLE_TAG, ArtifactReader, has_table, run_files
+from sweeper.tracking.files import TABLE_TAG, ArtifactReader, has_table, in_files, run_files
 from sweeper.tracking.notes import color, note
 from sweeper.tracking.points import Point, foreign_metrics, milliseconds, run_points
 
@@ -58,9 +59,9 @@ class RunView:
     digest: str
     files_digest: str
 
-    def files(self, read: ArtifactReader) -> dict[str, bytes]:
-        """The run's files by name; `read` gives an artifact of the trial or raises KeyError."""
-        return run_files(self.trial, read)
+    def files(self, read: ArtifactReader, unchanged: Collection[str] = ()) -> dict[str, bytes]:
+        """The run's files by name, but those of `unchanged` artifacts; `read` gives one or raises KeyError."""
+        return run_files(self.trial, read, unchanged)
 
     def contradicts(self, params: Mapping[str, str], metrics: Mapping[str, float]) -> bool:
         """Whether a run that holds these can never become this one: MLflow forgets no parameter and no metric.
@@ -77,9 +78,12 @@ def owner_tags(study: str, identity: str) -> dict[str, str]:
 
 
 def run_view(
-    owner: Mapping[str, str], trial: TrialRecord, baseline: TrialRecord | None, objective: str
+    owner: Mapping[str, str], trial: TrialRecord, baseline: TrialRecord | None, objective: str, files: str = ""
 ) -> RunView:
-    """The run of one finished trial; its speedup is that of `objective` over `baseline`. `owner`: `owner_tags`."""
+    """The run of one finished trial; its speedup is that of `objective` over `baseline`. `owner`: `owner_tags`.
+
+    `files`: the `files_digest` of an earlier view of this very record, if there was one: it takes longest.
+    """
     launches = trial.launches
     secrets = secrets_of([trial])
     tags = {
@@ -90,7 +94,7 @@ def run_view(
     params = run_params(_as_asked(trial), secrets)
     points = run_points(trial, baseline, objective)
     start, end = (launches[0].started_at, launches[-1].ended_at) if launches else (None, None)
-    files_digest = digest([LAYOUT, trial.model_dump(mode="json")])[:16]
+    files_digest = files or digest([LAYOUT, in_files(trial).model_dump(mode="json")])[:16]
     content = [LAYOUT, files_digest, tags, params, [vars(point) for point in points]]
     return RunView(
         trial=trial,
@@ -180,6 +184,7 @@ def run_params(config: ServerConfig, hidden: Secrets) -> dict[str, str]:
     return params
 
 
+@lru_cache(maxsize=4096)  # the same few names in thousands of trials
 def legal_name(name: str) -> str:
     """`name` with what MLflow refuses in names replaced by `_`, at most 200 characters."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")[:200] or "_"

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from sweeper.deciding.best_so_far import reference
 from sweeper.deciding.plan import Step, next_step
 from sweeper.deciding.verdict import Verdict, decide
+from sweeper.errors import FailureKind
 from sweeper.measuring.figures import group_throughputs, metrics_of
 from sweeper.measuring.stopping import SoFar, another_pass, hopeless
-from sweeper.records import LaunchRecord, Purpose, Reference, RequestResult, TrialRecord, TrialState
+from sweeper.records import Failure, LaunchRecord, Purpose, Reference, RequestResult, TrialRecord, TrialState
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.fakes import EPOCH
@@ -27,6 +28,8 @@ TOKENS = 400
 START = datetime.timedelta(minutes=8)
 """From the end of one launch's measuring to the beginning of the next one's."""
 
+CRASH = Failure(kind=FailureKind.SERVER_CRASH, message="the server died")
+
 
 @dataclass(frozen=True)
 class World:
@@ -35,7 +38,8 @@ class World:
     Spreads in percent: `launch_pct` from start to start, `request_pct` from request to request, `prompt_pct`
     between prompts (10 % of 80 tok/s are 8), `suit_pct`: how differently a configuration suits the prompts.
     The host becomes faster by `drift_pct` over `night_hours`; with `settling_hours` quickly at first, then ever
-    less: after so many hours 63 % of it are over.
+    less: after so many hours 63 % of it are over. With `tail_degrees` what a start differs by has heavy tails:
+    Student's distribution, as wide. Of the configurations a share, `crashing`, crashes in each confirming launch.
     """
 
     gains: Sequence[float]
@@ -46,6 +50,16 @@ class World:
     drift_pct: float = 0.0
     night_hours: float = 10.0
     settling_hours: float = 0.0
+    tail_degrees: int = 0
+    crashing: float = 0.0
+
+    def luck(self, rng: random.Random) -> float:
+        """What a start makes of the speed: a factor."""
+        deviation = rng.gauss(0, self.launch_pct / 100)
+        if self.tail_degrees:  # divided by a chi of mean square 1, narrowed to the same standard deviation
+            square = rng.gammavariate(self.tail_degrees / 2, 2 / self.tail_degrees)
+            deviation *= math.sqrt((1 - 2 / self.tail_degrees) / square)
+        return math.exp(deviation)
 
     def host_speed(self, hours: float) -> float:
         """How fast the host is after so many hours, relative to the beginning."""
@@ -77,6 +91,11 @@ class Night:
             rates = [BASELINE_TOK_S * prompt * suit for prompt, suit in zip(prompts, suits, strict=True)]
             scale = gain * BASELINE_TOK_S / (count / sum(1 / rate for rate in rates))
             self._speeds.append([rate * scale for rate in rates])
+        self._crashing = {
+            number
+            for number in range(1, len(self.world.gains) + 1)
+            if self.world.crashing and self.rng.random() < self.world.crashing
+        }
 
     def run(self) -> Verdict:
         """The whole sweep, to its verdict."""
@@ -89,7 +108,10 @@ class Night:
         number = len(self.trials) if step.trial_number is None else step.trial_number
         known = reference(self.trials, OBJECTIVE) if step.purpose is Purpose.SEARCH and self.trials else None
         self.elapsed += START
-        record = self._measured(number, step.purpose, known)
+        if step.purpose is Purpose.CONFIRM and number in self._crashing:
+            record = self._launched(number, step.purpose, EPOCH + self.elapsed, failure=CRASH)
+        else:
+            record = self._measured(number, step.purpose, known)
         self.num_launches += 1
         if number == len(self.trials):
             config = record.canonical
@@ -104,12 +126,25 @@ class Night:
     def _measured(self, number: int, purpose: Purpose, known: Reference | None) -> LaunchRecord:
         began = EPOCH + self.elapsed
         hours = self.elapsed.total_seconds() / 3600
-        luck = math.exp(self.rng.gauss(0, self.world.launch_pct / 100)) * self.world.host_speed(hours)
+        luck = self.world.luck(self.rng) * self.world.host_speed(hours)
         requests, estimate = self._requests([speed * luck for speed in self._speeds[number]], known)
         spent_s = sum(request.e2e_latency_ms for request in requests) / 1000
         self.elapsed += datetime.timedelta(seconds=spent_s)
         self.benchmark_s += spent_s
         self.search_benchmark_s += spent_s if purpose is Purpose.SEARCH else 0.0
+        record = self._launched(number, purpose, began)
+        seen = {
+            "metrics": {OBJECTIVE: estimate or metrics_of(requests)[OBJECTIVE]},
+            "repeat_throughputs": tuple(group_throughputs(requests, lambda r: r.repeat).values()),
+            "prompt_throughputs": group_throughputs(requests, lambda r: r.prompt_id),
+            "estimated": "stopped early" if estimate else "",
+        }
+        return record.model_copy(update=seen)
+
+    def _launched(
+        self, number: int, purpose: Purpose, began: datetime.datetime, failure: Failure | None = None
+    ) -> LaunchRecord:
+        """A launch that ends now, without what was measured."""
         config = ServerConfig(flags={"m": number} if number else {})
         return LaunchRecord(
             trial_number=number,
@@ -120,10 +155,7 @@ class Night:
             host="simulated",
             started_at=began,
             ended_at=EPOCH + self.elapsed,
-            metrics={OBJECTIVE: estimate or metrics_of(requests)[OBJECTIVE]},
-            repeat_throughputs=tuple(group_throughputs(requests, lambda r: r.repeat).values()),
-            prompt_throughputs=group_throughputs(requests, lambda r: r.prompt_id),
-            estimated="stopped early" if estimate else "",
+            failure=failure,
         )
 
     def _requests(

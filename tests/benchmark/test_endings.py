@@ -61,6 +61,7 @@ def best_so_far(factor: float) -> Reference:
         value=known.metrics[THROUGHPUT] * factor,
         prompt_throughputs={prompt: rate * factor for prompt, rate in known.prompt_throughputs.items()},
         launch_noise_pct=1.5,
+        launch_noise_degrees=3,
         prompt_spread_pct=5.0,
     )
 

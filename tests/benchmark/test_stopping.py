@@ -14,7 +14,12 @@ from tests.fakes import EPOCH
 
 RATES = {"a": 90.0, "b": 78.0, "c": 84.0, "d": 71.0, "e": 86.0}
 REFERENCE = Reference(
-    trial_number=4, value=81.0, prompt_throughputs=RATES, launch_noise_pct=1.5, prompt_spread_pct=5.0
+    trial_number=4,
+    value=81.0,
+    prompt_throughputs=RATES,
+    launch_noise_pct=1.5,
+    launch_noise_degrees=3,
+    prompt_spread_pct=5.0,
 )
 THROUGHPUT = "output_throughput"
 
@@ -65,12 +70,19 @@ def test_a_hopeless_launch_ends_after_two_prompts_not_after_one(ratio: float, ex
     assert num_prompts_until_stopped(at_ratio(ratio)) == expected
 
 
+def test_the_less_is_known_of_what_starts_differ_by_the_further_behind_is_hopeless() -> None:
+    well, little = (REFERENCE.model_copy(update={"launch_noise_degrees": degrees}) for degrees in (60, 3))
+    assert stop(at_ratio(0.91), well) is not None
+    assert stop(at_ratio(0.91), little) is None
+    assert stop(at_ratio(0.88), little) is not None
+
+
 def test_the_estimate_is_the_reference_times_the_paired_ratio_and_says_so() -> None:
     estimate = stop(at_ratio(0.62, count=2))
     assert estimate is not None
     assert estimate.value == pytest.approx(0.62 * 81)  # although the first two prompts are fast ones
     assert estimate.text == (
-        "stopped after 2 of 5 prompts: 38 % (95 % interval 32 to 44 %) slower than trial 4; the throughput is "
+        "stopped after 2 of 5 prompts: 38 % (95 % interval 32 to 43 %) slower than trial 4; the throughput is "
         "estimated from these prompts"
     )
 

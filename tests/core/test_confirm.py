@@ -129,6 +129,19 @@ def test_one_far_behind_takes_next_to_nothing_of_the_error_from_the_leader() -> 
     assert low(far, 1) > low(far, 2)
 
 
+def test_a_finalist_that_crashes_each_time_leaves_its_part_of_the_error_to_the_others() -> None:
+    made = [52.0, 53.0, 52.5]
+    base, other = trial(0, [50], confirm=[50.0, 50.5, 51.0]), trial(2, [55, 55], confirm=made, m=2)
+    leader = trial(1, [56, 56], m=1)
+    crash = launch(None, trial=1, number=2, purpose=Purpose.CONFIRM, failure=FailureKind.SERVER_CRASH)
+    crashed = leader.model_copy(update={"launches": (*leader.launches, crash, crash, crash)})
+    beside = confirmation(base, trial(1, [56, 56], confirm=made, m=1), other)
+    left = confirmation(base, crashed, other)
+    assert set(left.ratios) == {2}
+    assert left.ratios[2].enough == pytest.approx(NORMAL.inv_cdf(0.95))
+    assert low(left, 2) > low(beside, 2)
+
+
 def test_a_gain_that_is_plain_to_see_wins_though_the_finalist_was_far_behind() -> None:
     base, leader = trial(0, [50], confirm=[50, 50.2, 50.1]), trial(1, [90], confirm=[51, 50, 50.4], m=1)
     found = confirmation(base, leader, trial(2, [65], confirm=[65, 65.3, 64.8], m=2))
@@ -173,122 +186,6 @@ def test_who_was_dropped_stays_out_when_a_later_start_asks_for_more_launches() -
     dropped = trial(2, [51], confirm=[49.7, 50], m=2)
     assert confirmations(base, [close, dropped], 5, OBJECTIVE, Before()) == []
     assert set(confirmations(base, [close, dropped], 7, OBJECTIVE, Before())) == {0, 1}
-
-
-def chosen(
-    *, jump: float = 1.0, drift_per_hour: float = 0.0, gain: float = 1.05, age_h: float = 0.0
-) -> tuple[TrialRecord, TrialRecord]:
-    """Six launches of the baseline and three of a finalist in the search, then three rounds."""
-    rng = random.Random(2)
-    base, rival = trial(0), trial(1, m=1)
-
-    def speed(hour: float) -> float:
-        return 50 * (1 + drift_per_hour * hour) * (1 + rng.gauss(0, 0.01))
-
-    for hour in map(float, range(6)):
-        purpose = Purpose.CONTROL if hour else Purpose.BASELINE
-        base = with_launch(base, speed(hour), hour - age_h, purpose)
-    for hour, purpose in ((0.5, Purpose.SEARCH), (4.5, Purpose.RECHECK), (5.5, Purpose.RECHECK)):
-        rival = with_launch(rival, gain * speed(hour), hour - age_h, purpose)
-    for when in (6.0, 6.2, 6.4):
-        base = with_launch(base, speed(when) * jump, when)
-        rival = with_launch(rival, 1.05 * speed(when + 0.1) * jump, when + 0.1)
-    return base, rival
-
-
-def seen(base: TrialRecord, rival: TrialRecord, before: Before | None = None) -> tuple[Ratio, int]:
-    """The finalist's ratio, and how many of its choosing launches counted."""
-    found = compare(base, [rival], OBJECTIVE, before or before_confirming([base, rival], OBJECTIVE))
-    assert found is not None
-    return found.ratios[1], found.num_choosing[1]
-
-
-def test_the_launches_that_a_finalist_was_chosen_by_count_a_little() -> None:
-    fast, count = seen(*chosen(gain=1.05))
-    slow, _ = seen(*chosen(gain=0.98))
-    assert count == 3
-    assert fast.value == pytest.approx(slow.value)
-    assert (fast.low or 0) > (slow.low or 0)
-
-
-def test_they_count_less_the_more_configurations_were_tried() -> None:
-    base, rival = chosen()
-    few, many = (seen(base, rival, Before(num_tried=count))[0] for count in (2, 40))
-    assert (few.low or 0) > (many.low or 0)
-
-
-def test_a_drift_of_the_host_is_taken_out_of_them() -> None:
-    """The host becomes slower; the finalist was launched late, and is as fast as the baseline was at that time."""
-    steady, _ = seen(*chosen(gain=1.02))
-    for drift in (-0.02, 0.02):
-        drifting, count = seen(*chosen(drift_per_hour=drift, gain=1.02))
-        assert count == 3
-        assert drifting.enough == pytest.approx(steady.enough, abs=0.1)
-
-
-def test_a_jump_of_the_host_before_the_confirmation_changes_nothing() -> None:
-    before, after = seen(*chosen())[0], seen(*chosen(jump=0.9))[0]
-    assert before.value == pytest.approx(after.value)
-    assert before.low == pytest.approx(after.low, rel=0.002)
-    assert before.enough == pytest.approx(after.enough, abs=0.05)
-
-
-def test_they_do_not_count_from_the_day_before() -> None:
-    assert seen(*chosen(age_h=25.0))[1] == 0
-    assert seen(*chosen(age_h=17.0))[1] == 3
-
-
-def test_they_do_not_count_from_another_version_of_the_server() -> None:
-    base, rival = chosen()
-    fact, old = "engine_version", "old"
-    assert seen(with_fact(base, fact, before=old), with_fact(rival, fact, before=old))[1] == 0
-    assert seen(with_fact(base, fact), with_fact(rival, fact, before=old))[1] == 0
-    assert seen(with_fact(base, fact), with_fact(rival, fact))[1] == 3
-
-
-def test_they_count_from_another_version_of_specsweep_and_under_another_name_of_the_workload() -> None:
-    base, rival = chosen()
-    for fact in ("specsweep_version", "workload"):
-        assert seen(with_fact(base, fact, before="old"), with_fact(rival, fact, before="old"))[1] == 3
-
-
-def with_fact(record: TrialRecord, fact: str, before: str = "new") -> TrialRecord:
-    """With a fact of the provenance that is `new` in the confirmation."""
-    launches = (
-        made.model_copy(update={"provenance": {fact: "new" if made.purpose is Purpose.CONFIRM else before}})
-        for made in record.launches
-    )
-    return record.model_copy(update={"launches": tuple(launches)})
-
-
-def test_they_do_not_count_beside_fewer_than_three_of_the_baseline() -> None:
-    base, rival = chosen()
-    few = base.model_copy(update={"launches": base.launches[4:]})
-    ratio, count = seen(few, rival)
-    assert count == 0
-    assert ratio.enough == pytest.approx(NORMAL.inv_cdf(0.95))
-
-
-def test_they_do_not_count_for_one_that_stood_out_and_was_not_launched_again() -> None:
-    """One search launch, the best of twenty: allowing for the choice would leave nothing, and speak against it."""
-    base, rival = chosen()
-    alone = rival.model_copy(update={"launches": rival.launches[:1] + rival.launches[3:]})
-    ratio, count = seen(base, alone, Before(num_tried=20))
-    assert count == 0
-    assert ratio.enough == pytest.approx(NORMAL.inv_cdf(0.95))
-
-
-def test_where_a_finalist_varies_far_more_than_the_baseline_only_fresh_launches_count() -> None:
-    base, rival = chosen()
-    wild = tuple(
-        made.model_copy(update={"metrics": {OBJECTIVE: value}}) if value else made
-        for made, value in zip(rival.launches, (0, 0, 0, 20.0, 90.0, 45.0), strict=True)
-    )
-    calm = tuple(
-        made.model_copy(update={"metrics": {OBJECTIVE: 50.0 + at / 100}}) for at, made in enumerate(base.launches)
-    )
-    base = base.model_copy(update={"launches": calm})
-    assert seen(base, rival.model_copy(update={"launches": wild}))[1] == 0
 
 
 def test_what_starts_differ_by_is_learnt_from_all_that_were_launched_again() -> None:

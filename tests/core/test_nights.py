@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import statistics
 from collections import Counter
 
 import pytest
@@ -40,6 +42,25 @@ def test_where_the_winner_is_clear_nothing_is_launched_twice_before_the_confirma
     assert world.gains[(advised or 0) - 1] == 1.3
     assert made[Purpose.RECHECK] == 0
     assert made[Purpose.CONFIRM] <= 8
+
+
+def test_a_finalist_that_crashes_whenever_it_is_to_be_confirmed_does_not_win() -> None:
+    night = Night(World([1.3, 1.0, 1.0], crashing=1.0), BUDGET, random.Random(2), FIVE)
+    assert night.run().kind is VerdictKind.NO_GAIN
+    confirmed = [x for one in night.trials[1:] for x in one.launches if x.purpose is Purpose.CONFIRM]
+    assert confirmed
+    assert not any(launch.ok for launch in confirmed)
+
+
+def test_heavy_tails_are_as_wide_and_reach_further() -> None:
+    draws = {}
+    for degrees in (0, 3):
+        rng, world = random.Random(4), World([], tail_degrees=degrees)
+        draws[degrees] = [100 * math.log(world.luck(rng)) for _ in range(20_000)]
+    assert statistics.stdev(draws[0]) == pytest.approx(1.5, rel=0.03)
+    assert statistics.stdev(draws[3]) == pytest.approx(1.5, rel=0.15)
+    beyond = {degrees: sum(abs(value) > 6 for value in values) for degrees, values in draws.items()}
+    assert beyond[3] > 20 * max(1, beyond[0])
 
 
 def test_a_host_that_settles_has_lost_most_of_it_early() -> None:

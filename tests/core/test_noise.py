@@ -9,7 +9,7 @@ import pytest
 
 from sweeper.deciding.best_so_far import reference
 from sweeper.deciding.drift import Drift, drift_of
-from sweeper.deciding.noise import PRIOR_LAUNCH_PCT, Noise, Spread, noise_of
+from sweeper.deciding.noise import PRIOR_DEGREES, PRIOR_LAUNCH_PCT, Noise, Spread, noise_of
 from sweeper.records import LaunchRecord, TrialRecord
 from tests.fakes import EPOCH, launch, trial
 
@@ -113,7 +113,7 @@ def test_the_reference_is_the_best_so_far_with_its_prompts() -> None:
     assert found is not None
     assert (found.trial_number, found.value) == (1, 70.0)
     assert found.prompt_throughputs == {"a": 60.0, "b": 80.0}
-    assert found.launch_noise_pct == PRIOR_LAUNCH_PCT
+    assert (found.launch_noise_pct, found.launch_noise_degrees) == (PRIOR_LAUNCH_PCT, PRIOR_DEGREES)
     assert 5 < found.prompt_spread_pct < 10
 
 

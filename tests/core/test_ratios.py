@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +17,15 @@ from sweeper.ratios import CHOOSING_WEIGHT, Evidence, Terms, evidence, ratios_to
 from sweeper.stats import Group, pooled_variance, uneven_spreads
 
 groups = st.lists(st.floats(1.0, 1e4), min_size=1, max_size=4).map(tuple)
+
+befores = st.builds(
+    Evidence,
+    gap=st.floats(-0.1, 0.2),
+    error=st.floats(0.001, 0.05),
+    degrees=st.sampled_from([2, 30]),
+    among=st.integers(1, 40),
+    least=st.sampled_from([-math.inf, -0.4, -0.11]),
+)
 
 
 def drawn(rng: random.Random, level: float, count: int, spread: float = 0.015) -> Group:
@@ -128,6 +139,14 @@ def test_the_greatest_of_many_equal_ones_is_no_surprise() -> None:
     assert Evidence(-9.0, 0.001, 60, among=20).p() == 1.0
 
 
+def test_a_gap_without_which_nobody_would_have_been_chosen_is_judged_among_such_gaps() -> None:
+    plain, chosen = Evidence(0.03, 0.015, 60), Evidence(0.03, 0.015, 60, least=0.015)
+    assert chosen.p() == pytest.approx(stats.t.sf(2, 60) / stats.t.sf(1, 60))
+    assert Evidence(0.03, 0.015, 60, least=0.03).p() == 1.0
+    assert Evidence(0.03, 0.015, 60, least=-0.3).p() == pytest.approx(plain.p())
+    assert plain.p(0.01) < chosen.p(0.01) < chosen.p(0.03)
+
+
 def test_what_a_group_was_chosen_by_counts_a_little_for_it_and_against_it() -> None:
     rng = random.Random(7)
     control, rival = drawn(rng, 50, 5), drawn(rng, 50.9, 5)
@@ -154,12 +173,9 @@ def test_both_are_combined_by_their_weights() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.floats(-0.1, 0.2), st.floats(0.001, 0.05), st.integers(1, 40), st.sampled_from([1.0, 0.8, 0.2]))
-def test_the_bound_lies_above_one_where_chance_is_ruled_out_and_only_there(
-    gap: float, error: float, among: int, share: float
-) -> None:
+@given(befores, st.sampled_from([1.0, 0.8, 0.2]))
+def test_the_bound_lies_above_one_where_chance_is_ruled_out_and_only_there(before: Evidence, share: float) -> None:
     control, rival = (50.0, 50.5, 49.7, 50.2), (51.0, 50.2, 51.4, 50.9)
-    before = Evidence(gap, error, 30, among)
     found = ratios_to_control((rival,), control, Terms(shares=(share,), choosing=(before,)))[0]
     assert found.low is not None
     assert found.p is not None
@@ -194,6 +210,26 @@ def test_a_chosen_one_without_any_truth_wins_no_more_often_than_allowed() -> Non
         wins += ratios_to_control((rival,), control, Terms(choosing=(before,)))[0].above_one
     assert wins / num_nights < 0.05 + 2 * math.sqrt(0.05 * 0.95 / num_nights)
     assert wins > 0
+
+
+@pytest.mark.parametrize("others", [(), (0.0,), (-0.05, -0.05, -0.1)])
+def test_one_that_stood_out_without_any_truth_has_a_small_p_no_more_often_than_allowed(
+    others: tuple[float, ...],
+) -> None:
+    """One is as fast as the control, by one value against three; it stands out where it leads by 2 % or more."""
+    rng, rare, num_chosen = np.random.default_rng(6), 0, 0
+    while num_chosen < 2000:
+        value, base = rng.normal(0, 0.015), rng.normal(0, 0.015, 3)
+        lead = min((value - rng.normal(other, 0.015) - 0.02 for other in others), default=math.inf)
+        if lead > 0:
+            num_chosen += 1
+            found = evidence((_exp([value]),), _exp(base))[0]
+            rare += replace(found, least=found.gap - lead * 4 / 3).p() < 0.1
+    assert rare / num_chosen < 0.1 + 2.5 * math.sqrt(0.1 * 0.9 / num_chosen)
+
+
+def _exp(logs: Iterable[float]) -> Group:
+    return tuple(math.exp(value) for value in logs)
 
 
 def test_without_a_gain_in_fresh_values_nothing_wins_however_good_it_was_when_it_was_chosen() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sweeper.streams import lenient
+from sweeper.streams import SPELT, lenient
 
 
 class Breaking(io.StringIO):
@@ -51,3 +51,35 @@ def test_a_stream_that_works_gets_everything(tmp_path: Path) -> None:
         assert (tmp_path / "log").read_text() == "one two"
         assert not stream.isatty()
         assert stream.fileno() == file.fileno()
+
+
+def written(text: str, encoding: str) -> str:
+    behind = io.BytesIO()
+    stream = io.TextIOWrapper(behind, encoding=encoding, errors=SPELT)
+    stream.write(text)
+    stream.flush()
+    return behind.getvalue().decode(encoding)
+
+
+def test_a_terminal_without_a_sign_for_it_shows_another_spelling() -> None:
+    text = "≈ 91 °C, 2 × NV18 … “yes” — Ж"
+    assert written(text, "utf-8") == text
+    assert written(text, "ascii") == '~ 91  C, 2 x NV18 ... "yes" - \\u0416'
+    assert written("2 × 5 °C", "latin-1") == "2 × 5 °C"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_what_draws_knows_the_encoding_of_the_stream_behind(encoding: str) -> None:
+    console = Console(file=lenient(io.TextIOWrapper(io.BytesIO(), encoding=encoding)))
+    assert console.encoding == encoding
+    assert console.options.ascii_only == (encoding == "ascii")
+
+
+def test_a_full_disk_is_an_error_where_what_is_printed_is_all_there_is() -> None:
+    full = Breaking(errno.ENOSPC)
+    full.broken = True
+    with pytest.raises(OSError, match="it broke"):
+        lenient(full, needs_disk=True).write("a table")
+    nobody = Breaking(errno.EPIPE)
+    nobody.broken = True
+    assert lenient(nobody, needs_disk=True).write("a table") == len("a table")

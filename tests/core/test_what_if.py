@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.__main__ import main
-from sweeper.commands.predict import split_question
+from sweeper.commands.predict import number_mistakes, split_question
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.kept_search import KeptSearch
 from sweeper.spec import ServerConfig
@@ -133,8 +133,17 @@ def test_the_command_prints_a_table(folder: Path, capsys: pytest.CaptureFixture[
 
 def test_settings_and_values_are_told_apart() -> None:
     words = ["preset=a", "study.name=b", "study/sampler=tpe", "num_steps=5", "env.NCCL_PROTO=LL", "space.x=1"]
-    settings, asked = split_question(words)
+    settings, asked, mistakes = split_question(words)
     assert settings == ["preset=a", "study.name=b", "study/sampler=tpe", "space.x=1"]
     assert asked == {"num_steps": "5", "env.NCCL_PROTO": "LL"}
-    with pytest.raises(ConfigError, match=r"topk: write NAME=VALUE[\s\S]*num_steps has two values"):
-        split_question(["topk", "num_steps=1", "num_steps=2"])
+    assert mistakes == []
+    first, second = split_question(["topk", "num_steps=1", "num_steps=2"])[2]
+    assert first.startswith("topk: write NAME=VALUE")
+    assert "num_steps has two values" in second
+
+
+def test_what_is_counted_is_a_whole_number_in_every_study() -> None:
+    asked = {"num_steps": "x", "topk": "0", "speculative_num_draft_tokens": "16", "disable_cuda_graph": "maybe"}
+    first, second = number_mistakes(asked)
+    assert first == "num_steps: 'x' should be a whole number, 1 or greater"
+    assert second.startswith("topk: '0'")

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from launchers.gpus import Gpu, GpuLook, GpuProcess, GpuReading, Tenant
 from launchers.host import HostLauncher, HostSettings
 from launchers.looking import Told
 from launchers.shell import LocalShell
@@ -37,6 +38,21 @@ def context(*overrides: str, base: Sequence[str] = SGLANG, **known: Any) -> Cont
     made = Context(spec, engine_for(spec.engine.name), launcher)
     made.__dict__.update(known)
     return made
+
+
+def look(*used_mib: int, problems: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> GpuLook:
+    """GPUs with so much of their memory in use; one process holds what is on the first."""
+    gpus = tuple(
+        Gpu(n, names[n] if names else "NVIDIA H200", f"GPU-{n}", used, 143771) for n, used in enumerate(used_mib)
+    )
+    mine = GpuProcess("GPU-0", 4711, "python", 70_000)
+    tenants = {4711: Tenant("", "pid 4711: python train.py")}
+    return GpuLook(GpuReading(gpus, (mine,) if used_mib and used_mib[0] > 2000 else ()), tenants, problems)
+
+
+def gpu_context(*overrides: str, **known: Any) -> Context:
+    """A context of a host with nvidia-smi."""
+    return context(*overrides, **{"gpus": look(4, 4), **known})
 
 
 def told(**lines: str | Iterable[str]) -> Told:

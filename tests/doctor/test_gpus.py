@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from launchers.gpus import Gpu, GpuLook, GpuProcess, GpuReading, Tenant
+from launchers.gpus import GpuLook, Tenant
 from launchers.looking import Told
-from sweeper.doctor.cards import QUESTIONS, cuda_version, links, policies
-from sweeper.doctor.context import Context
+from sweeper.doctor.cards import QUESTIONS, cuda_version, policies
 from sweeper.doctor.finding import Level, Place
 from sweeper.doctor.table import CHECKS
 from sweeper.health import Health
-from tests.doctor.asking import context, said, text, told, worst
+from tests.doctor.asking import context, gpu_context, look, said, text, told, worst
 
 pytestmark = pytest.mark.compose
-
-TOPOLOGY = """\
-\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity\x1b[0m
-GPU0\t X \tNV18\tSYS\tPIX\t0-47\t0
-GPU1\tNV18\t X \tSYS\tSYS\t0-47\t0
-GPU2\tSYS\tSYS\t X \tSYS\t48-95\t1
-NIC0\tPIX\tSYS\tSYS\t X
-
-Legend:
-  GPU0 = somebody's joke
-"""
-PEERS = "\tGPU0\tGPU1\n GPU0\tX\tCNS\n GPU1\tCNS\tX\n"
-
-
-def look(*used_mib: int, problems: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> GpuLook:
-    gpus = tuple(
-        Gpu(n, names[n] if names else "NVIDIA H200", f"GPU-{n}", used, 143771) for n, used in enumerate(used_mib)
-    )
-    mine = GpuProcess("GPU-0", 4711, "python", 70_000)
-    tenants = {4711: Tenant("", "pid 4711: python train.py")}
-    return GpuLook(GpuReading(gpus, (mine,) if used_mib and used_mib[0] > 2000 else ()), tenants, problems)
-
-
-def gpu_context(*overrides: str, **known: Any) -> Context:
-    """A context of a host with nvidia-smi."""
-    return context(*overrides, **{"gpus": look(4, 4), **known})
 
 
 def policy(*rows: str) -> Told:
@@ -142,15 +113,6 @@ def test_heat_and_what_slows_a_gpu_down_are_told(temperature: str, mask: str, wo
     assert words in text("gpu_heat", gpu_context(cards=told(sample=row, code="sample 0"), health=Health()))
     older = told(sample="Field is not a valid field", older=row, code=["sample 2", "older 0"])
     assert words in text("gpu_heat", gpu_context(cards=older, health=Health()))
-
-
-def test_links_are_read_from_the_matrix_and_nothing_else() -> None:
-    cards = told(topology=TOPOLOGY.splitlines(), peers=PEERS.splitlines())
-    assert links(cards, "topology", ()) == {"NV18": 1, "SYS": 2}
-    assert links(cards, "topology", (0, 1)) == {"NV18": 1}
-    ctx = gpu_context("engine.flags.tp_size=2", cards=cards)
-    assert "1 pairs CNS (the chipset does not)" in text("topology", ctx)
-    assert said("topology", gpu_context(cards=cards)) == []  # one GPU
 
 
 def test_a_driver_that_is_too_old_for_the_servers_cuda_is_an_error() -> None:

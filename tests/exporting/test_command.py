@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.__main__ import main
-from sweeper.commands.export import split_choice
+from sweeper.commands.export import choice_of, split_choice
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.exporting.bundle import FORMATS
 from sweeper.storage import StudyStore
@@ -60,10 +60,9 @@ def test_a_missing_study_is_said(place: str, capsys: pytest.CaptureFixture[str])
 
 
 def test_what_is_asked_for_is_told_from_settings() -> None:
-    assert split_choice(["study.name=x"]) == (["study.name=x"], "advised")
-    assert split_choice(["best", "study.name=x"]) == (["study.name=x"], "best")
-    assert split_choice(["baseline"]) == ([], "baseline")
-    assert split_choice(["trial=12"]) == ([], "12")
+    assert split_choice(["best", "study.name=x"]) == (["study.name=x"], ["best"])
+    asked: tuple[list[str], ...] = ([], ["best"], ["baseline"], ["trial=12"])
+    assert [choice_of(split_choice(words)[1]) for words in asked] == ["advised", "best", "baseline", "12"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_what_is_asked_for_is_told_from_settings() -> None:
 )
 def test_what_makes_no_sense_is_refused(words: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"trial"):
-        split_choice(words)
+        choice_of(split_choice(words)[1])
 
 
 def test_the_command_line_offers_every_format() -> None:

@@ -55,6 +55,18 @@ def test_every_mistake_in_the_options_is_told_at_once(tmp_path: Path, capsys: py
 
 
 @pytest.mark.compose
+def test_mistakes_in_files_settings_and_options_are_told_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(tmp_path / name) for name in ("none.csv", "nor.jsonl")]
+    assert typed(tmp_path, *files, "--engine", "tgi", "study.folder=x") == ExitCode.USAGE
+    said = capsys.readouterr().err
+    for line in ("none.csv: cannot be read", "nor.jsonl: cannot be read", "study.name: give", "--engine: 'tgi'"):
+        assert line in said
+    assert "study.folder: unknown name" in said
+
+
+@pytest.mark.compose
 @pytest.mark.study
 @pytest.mark.host
 def test_many_columns_and_flags_can_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 from sweeper.__main__ import main
 from sweeper.config import load
@@ -54,7 +56,11 @@ def test_what_is_written_composes_as_it_is(words: list[str], monkeypatch: pytest
     assert loaded.groups["preset"] == loaded.spec.study.name == "night"
     assert (num_combinations(loaded.spec.space) or 0) > 10
     for path in Path().rglob("*.yaml"):
-        assert path.read_text().startswith("#"), path
+        text = path.read_text()
+        schema = re.search(r"^# yaml-language-server: \$schema=(\S+)$", text, re.MULTILINE)
+        assert schema, path
+        validator = Draft7Validator(json.loads((path.parent / schema[1]).read_text()))
+        assert [error.message for error in validator.iter_errors(yaml.safe_load(text))] == [], path
 
 
 def test_the_answers_are_in_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +134,24 @@ def test_nothing_is_overwritten_without_being_asked_to(tmp_path: Path, capsys: p
     assert sorted(tmp_path.rglob("*.yaml")) == [space]
     assert main(["init", "--yes", "--force"]) == ExitCode.OK
     assert "spec_type" in space.read_text()
+
+
+@pytest.mark.parametrize("folder", ["/proc/x", "/dev/null", "/dev/null/x"])
+def test_a_folder_that_cannot_be_is_told_with_what_to_do(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", folder, "--yes"]) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert re.search(r"DIR: /\S+ .*; .*name (a folder that you may write|another place)", told)
+
+
+def test_all_that_is_wrong_is_told_before_the_first_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "specsweep.yaml").write_text("preset: mine\n")
+    assert main(["init", "--host", "gpu 1", "--engine", "vlm", "--drafter", "ngram"]) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    parts = ("--model: is missing", "--host: 'gpu 1'", "--engine: 'vlm'", "specsweep.yaml: exists already")
+    assert all(part in told for part in parts), told
+    assert "ngram" not in told, "it depends on the model, which is missing"
 
 
 def test_without_a_terminal_what_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

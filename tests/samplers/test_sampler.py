@@ -18,6 +18,7 @@ from sweeper.samplers.physics import (
     SearchParameter,
     SearchSpace,
     Spelling,
+    UserAttributes,
     stored_forecast,
 )
 from sweeper.samplers.physics.proposing import PLAN_ATTR
@@ -344,3 +345,29 @@ def test_a_baseline_measured_without_some_flags_counts() -> None:
     )
     study.optimize(objective(Server()), n_trials=1)
     assert study.trials[-1].params["algorithm"] == "EAGLE3"
+
+
+def test_each_finished_trial_is_read_once_however_many_are_proposed() -> None:
+    read: list[int] = []
+
+    def observe(trial: optuna.trial.FrozenTrial) -> Observation | None:
+        read.append(trial.number)
+        return UserAttributes()(trial)
+
+    first = PhysicsSampler(SPACE, ROLES, 0, observe=observe)
+    study, server = new_study(first), Server()
+    for number in range(8):
+        study.sampler = first.with_seed(number)
+        study.optimize(objective(server), n_trials=1)
+    assert sorted(read) == list(range(7)), "the last one was never asked for"
+
+
+def test_what_was_read_changes_no_proposal() -> None:
+    first, server = sampler(), Server()
+    kept, anew = new_study(first), new_study(sampler())
+    for number in range(8):
+        kept.sampler, anew.sampler = first.with_seed(number), sampler(number)
+        kept.optimize(objective(server), n_trials=1)
+        anew.optimize(objective(server), n_trials=1)
+    assert configs(kept) == configs(anew)
+    assert first.knowledge(new_study(sampler())).physics is None, "another study is read as itself"

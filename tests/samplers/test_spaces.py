@@ -98,6 +98,6 @@ def test_rules_are_asked_once_per_configuration() -> None:
         return None if config["a"] == 3 else {"a": int(config["a"]) % 2}
 
     space = SearchSpace((SearchParameter("a", (1, 2, 3)),), normal)
-    ledger = Ledger(space, Rulebook(space), [{"a": 1}, {}, {"temperature": 0.5}])
+    ledger = Ledger(Rulebook(space), [{"a": 1}, {}, {"temperature": 0.5}])
     assert [ledger.is_free({"a": a}) for a in (1, 2, 3, 2)] == [False, True, False, True]
     assert len(asked) == 3

@@ -11,9 +11,10 @@ import yaml
 from jsonschema import Draft7Validator
 
 from sweeper.__main__ import main
-from sweeper.config import load
+from sweeper.config import GROUPS, load
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.schemas.files import FOLDER, schemas, text_of
+from sweeper.schemas.own_file import GROUPS as OWN_GROUPS
 
 CONF = Path(__file__).parents[2] / "conf"
 FILES = sorted(CONF.rglob("*.yaml"))
@@ -63,6 +64,38 @@ MISTAKES = {
     "an engine that does not exist": ("engine", "name: sglnag"),
     "a flag's wrong type": ("engine", "name: llamacpp\nflags: {threads: two}"),
 }
+OWN_MISTAKES = {
+    "a folder that is no text": "config_dir: 3",
+    "a path that does not exist": "budget.trails: 5",
+    "a number that is none": "budget.trials: many",
+    "a section's unknown name": "budget: {trails: 5}",
+    "an option that is a list": "preset: [a, b]",
+    "a sweep that is none": "space.threads: choise(1, 2)",
+    "a variable's name with a dash": "engine.env.OMP-WAIT: '1'",
+    "a flag as the shell writes it": "engine.flags.--threads: 1",
+    "an ending that does not exist": "on_finish: restart",
+}
+OWN_TAKEN = """
+config_dir: .
+preset: night
+study/sampler: grid
+host: gpu1
+engine:
+  flags: {threads: 2}
+budget.until: '07:00'
+budget: {hours: 8}
+study.dir: /data/sweeps
+host.ssh.port: 2222
+engine.flags.threads: 2
+engine.env.OMP_NUM_THREADS: 4
+space.threads: choice(1, 2)
+space.env.NCCL_ALGO: [Ring, Tree]
+space.when.threads: {spec_type: [ngram-mod]}
+more_workloads.busy: {concurrency: 8}
+more_workloads.busy.concurrency: 4
+objective: {output_throughput: 2, busy.output_throughput: 1}
+model.path: ${oc.env:HOME}/m
+"""
 TAKEN = {
     "all sweeps": (
         "space",
@@ -143,6 +176,28 @@ def test_a_mistake_is_refused(name: str, text: str) -> None:
 @pytest.mark.parametrize(("name", "text"), TAKEN.values(), ids=TAKEN)
 def test_what_is_right_is_taken(name: str, text: str) -> None:
     assert errors(name, text) == []
+
+
+@pytest.mark.parametrize("text", OWN_MISTAKES.values(), ids=OWN_MISTAKES)
+def test_a_mistake_in_the_own_file_is_refused(text: str) -> None:
+    assert errors("specsweep", text)
+
+
+def test_what_the_own_file_may_say_is_taken() -> None:
+    assert errors("specsweep", OWN_TAKEN) == []
+    assert GROUPS == OWN_GROUPS
+
+
+@pytest.mark.slow
+@pytest.mark.compose
+@pytest.mark.parametrize("text", OWN_MISTAKES.values(), ids=OWN_MISTAKES)
+def test_the_own_files_mistakes_are_refused_by_specsweep_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (tmp_path / "specsweep.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"specsweep\.yaml"):
+        load([])
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from sweeper.records import TrialRecord
 from sweeper.secrets import is_secret_name, secrets_of
-from sweeper.tracking.files import MAX_FILE_BYTES, command_lines, run_files
+from sweeper.tracking.files import MAX_FILE_BYTES, MAX_LAUNCHES, command_lines, run_files
 from tests.tracking.studies import config, launch, make_study, spec_config, trial
 
 
@@ -73,6 +73,17 @@ def test_a_log_is_valid_text_bounded_and_keeps_its_end() -> None:
     text = made["launch-0-server.log"].decode()
     assert text.endswith("the end")
     assert len(text) == MAX_FILE_BYTES
+
+
+def test_of_very_many_launches_the_newest_are_in_the_files() -> None:
+    settings, count = spec_config(1), MAX_LAUNCHES + 2
+    record = trial(1, settings, launches=tuple(launch(1, settings, n) for n in range(count)))
+    named = {f"launch-{n}-server.log": b"x" for n in range(count)} | {"log": b"y"}
+    made = files(record, named)
+    shown = TrialRecord.model_validate_json(made["record.json"])
+    assert shown.launches == record.launches[2:]
+    assert made["command.txt"].decode().startswith("# launch 2 on local\n")
+    assert named.keys() - made.keys() == {"launch-0-server.log", "launch-1-server.log"}
 
 
 def test_a_file_name_cannot_leave_the_folder() -> None:

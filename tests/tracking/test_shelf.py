@@ -60,3 +60,22 @@ def test_the_telling_views_decide_the_columns_as_all_do() -> None:
     assert len(shelf.telling) < 10
     assert searched_params(shelf.telling) == searched_params(every)
     assert further_columns(shelf.telling) == further_columns(every)
+
+
+def test_a_telling_view_is_made_anew_only_when_its_trial_has_changed() -> None:
+    shelf, trials = Shelf(OWNER, OBJECTIVE), [trial(0, [50]), trial(1, [60], n=1)]
+    shelf.put(trials)
+    first = shelf.telling
+    shelf.put([trial(0, [50, 51]), trials[1]])
+    changed = next(shelf.changed())
+    assert shelf.telling[0] is changed is not first[0]
+    assert shelf.telling[1] is first[1]
+
+
+def test_what_is_kept_of_a_view_is_what_is_found_anew() -> None:
+    shelf, one = Shelf(OWNER, OBJECTIVE), trial(1, [60], n=1)
+    shelf.put([trial(0, [50]), one])
+    list(shelf.unsure({}))
+    again = trial(0, [50, 51])
+    shelf.put([again, one])
+    assert list(shelf.unsure({})) == [run_view(OWNER, each, again, OBJECTIVE) for each in (again, one)]

@@ -86,7 +86,7 @@ def test_a_new_process_learns_what_is_there_from_two_calls(sqlite_spec: Tracking
     study, clock = make_study(4), CountingClock()
     sync(sqlite_spec, study)
     Tracker(sqlite_spec, clock).sync(study)
-    assert clock.readings == 2 + 2
+    assert clock.readings == 3 + 2  # the back-off, the budget, the time for learning; and a call reads it
 
 
 def test_a_confirming_launch_updates_the_run(sqlite_spec: TrackingSpec) -> None:
@@ -113,6 +113,18 @@ def test_a_new_baseline_launch_moves_every_speedup_but_uploads_no_file(sqlite_sp
     assert tracker.sync(study).num_written == 3
     assert [round(run.data.metrics["speedup"], 2) for run in seen.runs(sqlite_spec.uri)] == [1.0, 1.04, 1.09]
     assert {number for number, _ in study.reads} == {0}
+
+
+def test_a_further_launch_sends_its_own_log_and_not_the_others_again(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(2)
+    tracker = Tracker(sqlite_spec, ManualClock())
+    tracker.sync(study)
+    study.add(trial(0, config({}), launches=(launch(0, config({})), launch(0, config({}), 1))))
+    study.reads.clear()
+    tracker.sync(study)
+    assert [name for _, name in study.reads if name.endswith(".log")] == ["launch-1-server.log"]
+    files = seen.files(sqlite_spec.uri, seen.runs(sqlite_spec.uri)[0])
+    assert {"launch-0-server.log", "launch-1-server.log"} <= files.keys()
 
 
 def test_a_trial_without_a_launch_and_with_a_lost_artifact_is_shown_all_the_same(

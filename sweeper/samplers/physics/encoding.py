@@ -60,6 +60,7 @@ class Encoding:
         }
         self.table = self._arrays([(head, ()) for head in self.heads], 0)
         self._active = [_conditions(p, self.flags) for p in self.flags]
+        self._rows: dict[tuple[tuple[str, str], ...], _Row | None] = {}
         self.default_flags = np.array([roles.default_index(p) for p in self.flags], dtype=np.int64)
 
     @property
@@ -103,13 +104,12 @@ class Encoding:
 
     def encode(self, configs: Sequence[Config], foreign: BoolArray) -> tuple[Batch, IntArray]:
         """The batch of those configurations that the space can express, and their indices."""
-        rows: list[tuple[Head, tuple[int, ...]]] = []
+        rows: list[_Row] = []
         kept: list[int] = []
         for index, config in enumerate(configs):
-            head = self._head(config)
-            if head is not None:
-                codes = tuple(position(config.get(p.name), p.values) for p in self.flags)
-                rows.append((head, codes))
+            row = self._row(config)
+            if row is not None:
+                rows.append(row)
                 kept.append(index)
         where = np.array(kept, dtype=np.int64)
         batch = self._arrays(rows, len(self.flags))
@@ -123,7 +123,16 @@ class Encoding:
             foreign[where],
         ), where
 
-    def _arrays(self, rows: Sequence[tuple[Head, tuple[int, ...]]], num_flags: int) -> Batch:
+    def _row(self, config: Config) -> _Row | None:
+        """Head and values of flags; found once for each configuration, as all of a study are asked for again."""
+        spelled = tuple([(name, repr(value)) for name, value in config.items()])
+        if spelled not in self._rows:
+            head = self._head(config)
+            codes = tuple(position(config.get(p.name), p.values) for p in self.flags)
+            self._rows[spelled] = None if head is None else (head, codes)
+        return self._rows[spelled]
+
+    def _arrays(self, rows: Sequence[_Row], num_flags: int) -> Batch:
         def numbers(name: str) -> FloatArray:
             return np.array([getattr(head, name) for head, _ in rows], dtype=float)
 
@@ -179,6 +188,9 @@ class Encoding:
     def _head_has(self, name: str, allowed: tuple[Value, ...]) -> BoolArray:
         return np.array([position(h.values.get(name), allowed) >= 0 for h in self.heads], dtype=bool)
 
+
+_Row = tuple[Head, tuple[int, ...]]
+"""A configuration's head, and the index of the value of each flag."""
 
 _Condition = tuple[str, tuple[Value, ...], int]
 """A parameter's name, what it must be (values of a head, indices of a flag), and the flag's column or -1."""

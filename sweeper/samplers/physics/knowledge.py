@@ -79,11 +79,13 @@ class Knowledge:
         return chance
 
     def best(self, model: Model) -> tuple[Batch, float]:
-        """The best measured configurations, the very best first: one that drafts and one that does not.
+        """The best configurations that models are fitted on, the very best first: one that drafts and one that
+        does not.
 
         And the log throughput of the very best without its own luck.
         """
-        measured = self.evidence.batch.take(self.evidence.measured)
+        telling = self.evidence.most_telling()
+        measured = telling.batch.take(telling.measured)
         mean = model.predict(measured).throughput
         order = np.argsort(-mean, kind="stable")
         kinds = measured.speculative[order]

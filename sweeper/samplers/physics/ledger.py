@@ -24,15 +24,22 @@ class Rulebook:
             self._known[spelled] = None if normal is None else _spell(normal)
         return self._known[spelled]
 
+    def key_of_whole(self, values: Config) -> Key | None:
+        """The same for whatever was suggested; None also for what is no whole configuration of the space."""
+        config = self._space.active(values)
+        return self.key(config) if self._space.is_complete(config) else None
+
 
 class Ledger:
     """What has been tried, is being tried, or waits."""
 
-    def __init__(self, space: SearchSpace, rules: Rulebook, configs: Iterable[Config]) -> None:
-        """configs: whatever was suggested; what is no whole configuration of the space is left out."""
+    def __init__(self, rules: Rulebook, configs: Iterable[Config], taken: Iterable[Key | None] = ()) -> None:
+        """configs: whatever was suggested; what is no whole configuration of the space is left out.
+
+        taken: keys of others, which are known already.
+        """
         self._rules = rules
-        active = (space.active(config) for config in configs)
-        self._taken = {rules.key(config) for config in active if space.is_complete(config)}
+        self._taken = {*taken, *(rules.key_of_whole(config) for config in configs)}
 
     def is_free(self, config: Config) -> bool:
         """Whether the configuration is legal and nobody has taken it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,11 +13,12 @@ from sweeper.samplers.physics.all_reduce import AllReduce
 from sweeper.samplers.physics.batch import Batch
 from sweeper.samplers.physics.encoding import Encoding
 from sweeper.samplers.physics.evidence import gather
-from sweeper.samplers.physics.forecast import Forecast, stored_forecast
+from sweeper.samplers.physics.forecast import Forecast
 from sweeper.samplers.physics.knowledge import Knowledge, Teacher
 from sweeper.samplers.physics.ledger import Ledger, Rulebook
 from sweeper.samplers.physics.observation import Observation, Observe, Spelling
 from sweeper.samplers.physics.planner import Planner, Proposal, Situation
+from sweeper.samplers.physics.reading import Reader
 from sweeper.samplers.physics.roles import Roles
 from sweeper.samplers.physics.space import Config, SearchSpace
 
@@ -41,7 +41,7 @@ def trial_seed(seed: int, number: int, name: str = "") -> int:
 
 
 class Proposer:
-    """Reads trials and proposes configurations of one space. Carries nothing from trial to trial.
+    """Reads trials and proposes configurations of one space. What it carries from trial to trial changes nothing.
 
     The arguments are PhysicsSampler's.
     """
@@ -50,33 +50,35 @@ class Proposer:
         self,
         space: SearchSpace,
         roles: Roles,
-        seed: int,
         observe: Observe,
         spelling: Spelling,
         earlier: Sequence[Observation],
         all_reduce: AllReduce | None,
         objective_is_throughput: bool,
     ) -> None:
-        self._seed, self._observe, self._spelling = seed, observe, spelling
+        self._observe, self._spelling = observe, spelling
         self._earlier = tuple(earlier)
         self._is_throughput = objective_is_throughput
         self._encoding = Encoding(space, roles)
         self._teacher = Teacher(self._encoding, all_reduce)
         self._planner = Planner(self._encoding)
         self._rules = Rulebook(space)
+        self._reader = Reader(self._seen, spelling, self._rules)
 
     def forecast(self, knowledge: Knowledge, config: Config) -> Forecast | None:
         """What is expected of one configuration; None where the space cannot express it."""
         return self._planner.forecast(knowledge, config, "asked for")
 
-    def propose(self, trials: Sequence[FrozenTrial], trial: FrozenTrial) -> Proposal | None:
+    def propose(self, trials: Sequence[FrozenTrial], trial: FrozenTrial, seed: int) -> Proposal | None:
         """The trial's proposal, after those that other workers are about to make for earlier trials.
 
         trials: all of the study. Raises SpaceExhausted.
         """
         finished = [t for t in trials if t.state in FINISHED]
+        read = self._reader.readings(finished)
+        told = [each.told for each in read if each.told is not None]
         others = [t for t in trials if t.state not in FINISHED and t.number != trial.number]
-        taken = [self._config_of(t) for t in others] + [self._spelling.to_config(t.params) for t in finished]
+        taken = [self._config_of(t) for t in others]
         running = [t for t in others if t.state is TrialState.RUNNING]
         pending = [config for t in running if (config := self._config_of(t))]
         unplanned = [t for t in running if t.number < trial.number and not self._config_of(t)]
@@ -84,10 +86,10 @@ class Proposer:
         for each in (*unplanned[:_MOST_UNPLANNED], trial):
             situation = Situation(
                 knowledge=self.learn(finished, pending),
-                ledger=Ledger(self._encoding.space, self._rules, taken),
-                told=self._told(finished),
+                ledger=Ledger(self._rules, taken, (each.key for each in read)),
+                told=told,
                 given=self._given(each),
-                rng=np.random.default_rng(trial_seed(self._seed, each.number)),
+                rng=np.random.default_rng(trial_seed(seed, each.number)),
                 turn=each.number,
             )
             proposal = self._planner.propose(situation)
@@ -98,7 +100,7 @@ class Proposer:
 
     def learn(self, finished: Sequence[FrozenTrial], running: Sequence[Config] = ()) -> Knowledge:
         """What finished trials say; what is being measured is taken to bring what is expected."""
-        own = [seen for t in finished if (seen := self._seen(t)) is not None]
+        own = [each.seen for each in self._reader.readings(finished) if each.seen is not None]
         pending: Batch | None = None
         if running:
             pending, _ = self._encoding.encode(running, np.zeros(len(running), dtype=bool))
@@ -109,14 +111,6 @@ class Proposer:
         if seen is None or self._is_throughput or seen.throughput is None:
             return seen
         return replace(seen, throughput=_PER_SECOND / seen.throughput)
-
-    def _told(self, finished: Sequence[FrozenTrial]) -> list[tuple[Forecast, float]]:
-        told: list[tuple[Forecast, float]] = []
-        for trial in finished:
-            forecast, seen = stored_forecast(trial), self._seen(trial)
-            if forecast is not None and seen is not None and seen.throughput is not None:
-                told.append((forecast, math.log(seen.throughput)))
-        return told
 
     def _config_of(self, trial: FrozenTrial) -> Config:
         """The configuration of a trial that is not finished: its plan, or what it was given."""

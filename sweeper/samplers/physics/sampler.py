@@ -12,6 +12,7 @@ specsweep is needed.
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections.abc import Sequence
@@ -73,7 +74,6 @@ class PhysicsSampler(BaseSampler):
         if space is not None:
             self._proposer = Proposer(
                 *_declared(space, roles),
-                seed,
                 observe or UserAttributes(self._spelling),
                 self._spelling,
                 earlier,
@@ -82,6 +82,12 @@ class PhysicsSampler(BaseSampler):
             )
         self._planning = threading.Lock()
         self._has_warned = False
+
+    def with_seed(self, seed: int) -> PhysicsSampler:
+        """The same with another seed; what was read of finished trials, and of the space, is not read again."""
+        other = copy.copy(self)
+        other._seed = seed
+        return other
 
     def knowledge(self, study: Study) -> Knowledge:
         """What the finished trials of a study say: models to predict with, see `predict`.
@@ -100,7 +106,7 @@ class PhysicsSampler(BaseSampler):
             return
         self._check(study)
         with self._planning:
-            proposal = self._proposer.propose(study.get_trials(deepcopy=False), trial)
+            proposal = self._proposer.propose(study.get_trials(deepcopy=False), trial, self._seed)
             if proposal is not None:
                 storage, trial_id = study._storage, trial._trial_id
                 storage.set_trial_system_attr(trial_id, PLAN_ATTR, dict(proposal.config))

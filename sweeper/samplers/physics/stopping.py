@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from optuna.study import Study
 from optuna.trial import FrozenTrial
@@ -26,8 +27,7 @@ def remaining_gain(study: Study) -> float | None:
     It is what was known when the latest trial was planned, and includes the chance that the server does not
     start. Trials of which it is unknown (the opening, enqueued ones) are passed over.
     """
-    gains = _gains(study.get_trials(deepcopy=False))
-    return gains[-1] if gains else None
+    return next(_newest_gains(study.get_trials(deepcopy=False)), None)
 
 
 def is_enough(study: Study, little: float = LITTLE, running: int = RUNNING, least: int = LEAST_TRIALS) -> bool:
@@ -36,7 +36,7 @@ def is_enough(study: Study, little: float = LITTLE, running: int = RUNNING, leas
     Never before `least` trials. Trials of which the remaining gain is unknown are passed over.
     """
     trials = study.get_trials(deepcopy=False)
-    latest = _gains(trials)[-running:]
+    latest = list(islice(_newest_gains(trials), running))
     return len(trials) >= least and len(latest) == running and max(latest) < little
 
 
@@ -54,6 +54,7 @@ class StopWhenLittleIsLeft:
             study.stop()
 
 
-def _gains(trials: Sequence[FrozenTrial]) -> list[float]:
-    forecasts = [stored_forecast(trial) for trial in trials]
-    return [f.remaining_gain for f in forecasts if f is not None and f.remaining_gain is not None]
+def _newest_gains(trials: Sequence[FrozenTrial]) -> Iterator[float]:
+    """Those that are known, the latest trial's first."""
+    forecasts = (stored_forecast(trial) for trial in reversed(trials))
+    return (f.remaining_gain for f in forecasts if f is not None and f.remaining_gain is not None)

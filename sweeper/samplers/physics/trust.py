@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -38,19 +39,20 @@ class Trust:
 
 def judge(told: Sequence[tuple[Forecast, float]]) -> Trust:
     """told: forecasts in the order of their trials, each with the log throughput that was then measured."""
-    rows = [
+    newest = (
         [_surprise(forecast.by_model[name], seen) for name in (PHYSICS, PLAIN)]
-        for forecast, seen in told
+        for forecast, seen in reversed(told)
         if PHYSICS in forecast.by_model and PLAIN in forecast.by_model
-    ]
+    )
+    rows = list(islice(newest, _LATEST))
     if len(rows) < _LEAST:
         return Trust(PHYSICS, astray=False)
-    misses = np.array(rows)
+    misses = np.array(rows[::-1])
     size = np.minimum(_WORST, np.abs(misses[:, :, 0]))
-    density = (-0.5 * size**2 - np.log(misses[:, :, 1]))[-_LATEST:].mean(axis=0)
+    density = (-0.5 * size**2 - np.log(misses[:, :, 1])).mean(axis=0)
     plain = bool(density[1] > density[0] + _MARGIN)
     typical = float(np.median(np.abs(misses[-_LATEST_SURPRISES:, int(plain), 0])))
-    widening = float(np.sqrt((size[-_LATEST:, int(plain)] ** 2).mean()))
+    widening = float(np.sqrt((size[:, int(plain)] ** 2).mean()))
     return Trust(PLAIN if plain else PHYSICS, typical > _SURPRISING, max(1.0, widening))
 
 

@@ -51,6 +51,7 @@ def overrides(directory: Path, num_trials: int, sampler: str, storage: str = "")
         *([f"study.storage={storage}"] if storage else []),
         f"budget.trials={num_trials + 1000}",
         "budget.least_gain_pct=0",
+        "budget.hours=2000",
         f"budget.baseline_every={BASELINE_EVERY}",
     ]
 

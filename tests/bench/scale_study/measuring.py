@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launchers.clock import SystemClock
+from sweeper.deciding.affordable import afford
 from sweeper.deciding.plan import start_limit_s
+from sweeper.purses import purses_of, time_left_s
 from sweeper.records import LaunchRecord, Proposal
+from sweeper.spec import SweepSpec
+from sweeper.study import Study
 from sweeper.tracking import Tracker
 from tests.bench.scale_study.builder import load, opened
-from tests.bench.scale_study.records import failure_of, record
+from tests.bench.scale_study.records import HOST, failure_of, record
 
 STARTED = time.perf_counter()
 
@@ -43,7 +47,7 @@ def run_some(directory: Path, sampler: str, num_trials: int, count: int, storage
     study.progress(spec.budget)
     tracker.sync(study)
     start_limit_s(study.trials(), spec.limits.start_s)
-    proposal = study.ask(spec.budget)
+    proposal = _asked(study, spec)
     start_s, start_cpu_s = time.perf_counter() - STARTED, time.process_time()
     own: list[float] = []
     own_cpu: list[float] = []
@@ -58,11 +62,22 @@ def run_some(directory: Path, sampler: str, num_trials: int, count: int, storage
         start_limit_s(study.trials(), spec.limits.start_s)
         study.progress(spec.budget)
         tracker.sync(study)
-        proposal = study.ask(spec.budget)
+        proposal = _asked(study, spec)
         own.append(time.perf_counter() - began)
         own_cpu.append(time.process_time() - began_cpu)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Needed(start_s, start_cpu_s, own, own_cpu, peak)
+
+
+def _asked(study: Study, spec: SweepSpec) -> Proposal | None:
+    """The next proposal, chosen as in a night that ends (night.py)."""
+    trials = study.trials()
+    decision = afford(study.next_step, spec.budget, trials, purses_of(spec, HOST, trials, None, None), frozenset())
+    assert decision.budget is not None
+    time_left_s(spec, HOST, study.trials(), None, None)
+    proposal = study.ask(decision.budget)
+    time_left_s(spec, HOST, study.trials(), None, None)
+    return proposal
 
 
 def _measured(proposal: Proposal, nth: int) -> LaunchRecord:

@@ -19,6 +19,7 @@ FACTS = HostFacts(
     gpu_names=("NVIDIA RTX PRO 6000 Blackwell Server Edition",) * 8,
 )
 BEGAN = datetime.datetime(2026, 3, 1, 22, 10, tzinfo=datetime.UTC)
+HOST = "gpu1"
 LAUNCH_S = 180.0
 PROMPTS = ("queue", "river", "proof", "recipe", "tables")
 NUM_SERVER_FLAGS = 300
@@ -31,7 +32,7 @@ _PROVENANCE = {
     "engine_version": "0.5.23",
     "model": "m",
     "model_fingerprint": "26890e6f1b2525ac",
-    "host": "gpu1",
+    "host": HOST,
     "workload": "single_stream",
     "prompts": "5 prompts, sha256 e626645a30aa",
     "gpus": ", ".join(FACTS.gpu_names),
@@ -55,7 +56,7 @@ def record(
         canonical=config,
         effective={**_SERVER, **config.flags},
         argv=("python3", "-m", "sglang.launch_server", *(f"--{k}={v}" for k, v in config.flags.items())),
-        host="gpu1",
+        host=HOST,
         server_id=f"{rng.getrandbits(64):016x}",
         started_at=began,
         ended_at=began + datetime.timedelta(seconds=LAUNCH_S - 5 + 4 * rng.random()),
