@@ -61,7 +61,7 @@ screenshots: $(READY)  ## take the documentation's pictures anew, from what test
 	$(BIN)/pytest tests/browser tests/page -k 'list_has or charts_show or trials-40-1280-light'
 	$(BIN)/python -m tests.docs.pictures
 
-bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's own time (about 15 minutes; needs sshd)
+bench: $(READY)  ## how far verdicts hold, what the clients cost, specsweep's own time (about 20 minutes; needs sshd)
 	$(BIN)/python -m tests.bench.verdicts
 	$(BIN)/python -m tests.bench.client_overhead
 	$(BIN)/python -m tests.bench.client_cost

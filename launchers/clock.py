@@ -52,7 +52,11 @@ class SystemClock:
                 return zoneinfo.ZoneInfo(name)
             with Path("/etc/localtime").open("rb") as file:
                 return zoneinfo.ZoneInfo.from_file(file)
-        except (OSError, ValueError):  # no such file or zone; $TZ may also be a rule of its own (CET-1CEST)
+        except (
+            OSError,
+            ValueError,
+            zoneinfo.ZoneInfoNotFoundError,
+        ):  # $TZ may also be a rule of its own (CET-1CEST)
             return datetime.datetime.now().astimezone().tzinfo or datetime.UTC
 
     def sleep(self, seconds: float) -> None:

@@ -22,7 +22,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         KNOWN.learn_environment(os.environ)
         KNOWN.learn_words(sys.argv[1:] if argv is None else argv)
         code = _command(parse(argv))
-        settle_stdout()
+        if lost := settle_stdout():
+            return complain(
+                f"standard output cannot be written: {lost}; what was printed is lost", ExitCode.ABORTED
+            )
         return code
     except SpecsweepError as error:
         return complain(str(error), error.exit_code)

@@ -34,8 +34,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     unknown = [word for word in rest if word.startswith("-") and word not in ("-m", "--multirun")]
     if unknown:
         near = _near(unknown[0], options_of(parser, name))
-        as_setting = f"; settings have no dashes: {unknown[0].strip('-').partition('=')[0]}=VALUE"
-        is_setting = USAGES[name].settings and near.startswith("; valid")
+        path, is_given, _ = unknown[0].strip("-").partition("=")
+        as_setting = f"; settings have no dashes: {path}=VALUE"
+        is_setting = bool(is_given) and near.startswith("; valid") and USAGES[name].settings
         parser.error(f"{name}: unknown option {unknown[0]!r}{near}{as_setting if is_setting else ''}")
     if not USAGES[name].settings and rest:
         parser.error(f"{name}: {rest[0]!r} has no meaning here; see specsweep {name} --help")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import IO, cast
 
 from sweeper.known_secrets import KNOWN
@@ -52,37 +55,49 @@ def _escaped(character: str) -> str:
 codecs.register_error(SPELT, _spelt)
 
 
-def lenient(stream: IO[str]) -> IO[str]:
+_NOBODY = (errno.EPIPE, errno.EIO)
+"""How a write fails where nobody reads any more: a closed pipe, a terminal that is gone."""
+
+
+def lenient(stream: IO[str], *, needs_disk: bool = False) -> IO[str]:
     """`stream`, but a write that fails (a closed pipe or terminal, a full disk) is the last one, and no error.
 
-    What is written is shown without the secrets in it.
+    What is written is shown without the secrets in it. `needs_disk`: a full disk is an error, OSError: what is
+    written is all that a command is for.
     """
-    return cast("IO[str]", _LenientStream(stream))
+    return cast("IO[str]", _LenientStream(stream, needs_disk))
 
 
 class _LenientStream(io.TextIOBase):
     """Writes to `stream` until that fails, and then nowhere."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[str], needs_disk: bool) -> None:
         self._stream = stream
+        self._needs_disk = needs_disk
         self._gone = False
 
     def write(self, text: str) -> int:
-        """Write `text`, or drop it. Never raises OSError."""
+        """Write `text`, or drop it."""
         if not self._gone:
             try:
                 self._stream.write(KNOWN.hide(text))
-            except OSError:
-                self._gone = True
+            except OSError as error:
+                self._give_up(error)
         return len(text)
 
     def flush(self) -> None:
-        """Flush, or give the stream up. Never raises OSError."""
+        """Flush, or give the stream up."""
         if not self._gone:
             try:
                 self._stream.flush()
-            except OSError:
-                self._gone = True
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        """Nothing more is written. Raises `error` where that is one."""
+        self._gone = True
+        if self._needs_disk and error.errno not in _NOBODY:
+            raise error
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -99,15 +114,30 @@ class _LenientStream(io.TextIOBase):
 
 
 def settle_streams() -> None:
-    """Let what the terminal's encoding has no sign for be spelt otherwise (`SPELT`), instead of failing at it."""
+    """Make sure that there are streams, and that all can be written to them, if need be spelt otherwise (`SPELT`).
+
+    A closed one (`>&-`) leads nowhere from here on; else the next file that is opened would take its place.
+    """
+    for descriptor, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 (as long as the process)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=SPELT)
+    if not os.environ.get("COLUMNS", "1").strip("0"):
+        del os.environ["COLUMNS"]  # no terminal has so few; argparse and rich would believe it
 
 
-def settle_stdout() -> None:
-    """Flush standard output; if nobody can be reached there, let the interpreter flush into nothing at its end."""
+def settle_stdout() -> str:
+    """Flush standard output; what cannot be is not tried again at the interpreter's end.
+
+    Returns why what was printed is lost, as on a full disk; empty where it is not, or where nobody reads any more.
+    """
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return "" if error.errno in _NOBODY else error.strerror or str(error)
+    return ""

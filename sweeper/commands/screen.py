@@ -16,4 +16,4 @@ UNBOUND = 240
 def screen() -> Console:
     """Standard output, as wide as the terminal or as COLUMNS says; else lines are left whole."""
     is_told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return Console(file=lenient(sys.stdout), highlight=False, width=None if is_told else UNBOUND)
+    return Console(file=lenient(sys.stdout, needs_disk=True), highlight=False, width=None if is_told else UNBOUND)

@@ -99,7 +99,7 @@ def unreadable(text: str) -> str:
     if not equals and not key.startswith("~"):
         return f"{shown(text)}: {_NO_OVERRIDE}"
     if not _KEY.fullmatch(key):
-        reached = "; quotation marks have reached specsweep: leave one pair away" if key[:1] in "'\"" else ""
+        reached = "; the quotation marks are a part of it: leave one pair away" if key[:1] in "'\"" else ""
         return f"{shown(text)}: {shown(key)} is not a name; write GROUP=OPTION or GROUP.NAME=VALUE{reached}"
     if found := _CALL.match(value):
         if found[1] in _SWEEPS and value.count("(") > value.count(")"):

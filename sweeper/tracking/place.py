@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
+import socket
 import sqlite3
 import sys
 from contextlib import closing
@@ -12,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
-from sweeper.errors import SpecsweepError
+from sweeper.errors import ConfigError, SpecsweepError
 from sweeper.spec import TrackingSpec, digest
 
 _SQLITE = "sqlite:///"
@@ -124,6 +126,19 @@ def require_database(database: Path) -> None:
         raise PlaceUnusable(f"{database}: {error}") from error
 
 
+def require_port(host: str, port: int) -> None:
+    """Raises ConfigError where nothing can listen at this address. MLflow would say so after some seconds."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no name of a host"
+        told = f"nothing can listen at {host}:{port}: {reason}"
+        raise ConfigError([f"--host, --port: {told}; name others, as --port {port % 65535 + 1}"]) from None
+
+
 def mask(text: str) -> str:
     """`text` without the user and password of any address in it."""
     return _URL_USER.sub("//***@", text)
@@ -155,14 +170,18 @@ def ui_argv(spec: TrackingSpec, host: str, port: int) -> tuple[str, ...]:
         raise PlaceUnusable("tracking is off (tracking.uri is empty): there is nothing to show")
     if place_of(spec).database is None:
         return ()
-    return (sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1")
+    server = (sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1")
+    return (*server, "--uvicorn-opts", "--log-level warning")  # a line for each request tells a person nothing
 
 
 def ui_env(spec: TrackingSpec) -> dict[str, str]:
-    """What `ui_argv` needs in its environment: the store, and no job runner (a start takes 11 s instead of 45)."""
+    """What `ui_argv` needs in its environment: the store, no job runner (a start takes 11 s instead of 45), and no
+    warnings of libraries among themselves."""
     place = place_of(spec)
     return {
+        "PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", "ignore"),
         "MLFLOW_BACKEND_STORE_URI": place.uri,
+        "MLFLOW_REGISTRY_STORE_URI": place.uri,
         "MLFLOW_ARTIFACTS_DESTINATION": place.artifact_root or "",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "MLFLOW_DISABLE_TELEMETRY": "true",

@@ -22,7 +22,17 @@ from sweeper.spec import TrackingSpec
 from sweeper.tracking.client import HTTP_TIMEOUT_S, Calls, OutOfTime, limit_http, load_mlflow, open_client, within
 from sweeper.tracking.experiment import lookup
 from sweeper.tracking.page import page_tags, view_fragment
-from sweeper.tracking.place import Place, mask, one_line, place_of, require_database, ui_address, ui_argv, ui_env
+from sweeper.tracking.place import (
+    Place,
+    mask,
+    one_line,
+    place_of,
+    require_database,
+    require_port,
+    ui_address,
+    ui_argv,
+    ui_env,
+)
 from sweeper.tracking.runs import DELETED, Memory, Writer
 from sweeper.tracking.shelf import Shelf
 from sweeper.tracking.view import RunView, owner_tags
@@ -229,11 +239,14 @@ def become_ui(spec: TrackingSpec, study: str, host: str, port: int, identity: st
     place = place_of(spec)
     if place.database:
         require_database(place.database)
+        require_port(host, port)
     experiment_id = _experiment_id(place, study, identity)
     address = f"{ui_address(spec, host, port)}/{view_fragment(experiment_id) if experiment_id else ''}"
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
     if argv:
+        sys.stderr.write("It answers in some seconds; Ctrl-C ends it.\n")
+        sys.stderr.flush()
         os.execve(argv[0], argv, {**os.environ, **ui_env(spec)})
 
 

@@ -73,7 +73,7 @@ def test_studies_of_others_damaged_ones_and_other_files_are_told(
     assert sorted(path.stat().st_size for path in Path("sweeps").glob("o*.db")) == before
 
 
-@pytest.mark.parametrize("columns", ["60", "100", "160"])
+@pytest.mark.parametrize("columns", ["40", "100", "160"])
 def test_it_fits_the_screen_and_holds_no_codes(
     make_study: MakeStudy, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
@@ -84,6 +84,10 @@ def test_it_fits_the_screen_and_holds_no_codes(
     assert "a-night-with-a-long-name" in text
     assert "\x1b" not in text
     assert "\r" not in text
+    if columns == "40":
+        assert all(line.startswith(("a-night", "  ")) for line in text.splitlines()), (
+            "what is folded stays in its column"
+        )
 
 
 def test_every_key_is_documented(make_study: MakeStudy, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ MISTAKES = [
     ("budget/trials=3", "budget/trials=3", "written with points: budget.trials=VALUE"),
     ("budget..trials=3", "'budget..trials=3'", "'budget..trials' is not a name"),
     ("engine.flags.--threads=2", "'engine.flags.--threads=2'", "is not a name"),
-    ("'budget.trials=5'", "\"'budget.trials=5'\"", "quotation marks have reached specsweep"),
+    ("'budget.trials=5'", "\"'budget.trials=5'\"", "leave one pair away"),
     # quoting
     ("study.name=\u201cnight\u201d", "'study.name=\u201cnight\u201d'", "\u201c is a typographic quotation mark"),
     ("space.threads=choice[1,2]", "'space.threads=choice[1,2]'", "round brackets: 'space.threads=choice(...)'"),

@@ -73,3 +73,13 @@ def test_what_draws_knows_the_encoding_of_the_stream_behind(encoding: str) -> No
     console = Console(file=lenient(io.TextIOWrapper(io.BytesIO(), encoding=encoding)))
     assert console.encoding == encoding
     assert console.options.ascii_only == (encoding == "ascii")
+
+
+def test_a_full_disk_is_an_error_where_what_is_printed_is_all_there_is() -> None:
+    full = Breaking(errno.ENOSPC)
+    full.broken = True
+    with pytest.raises(OSError, match="it broke"):
+        lenient(full, needs_disk=True).write("a table")
+    nobody = Breaking(errno.EPIPE)
+    nobody.broken = True
+    assert lenient(nobody, needs_disk=True).write("a table") == len("a table")

@@ -44,6 +44,13 @@ def screen(of: Report, width: int, *, terminal: bool = True) -> str:
     return file.getvalue()
 
 
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_summary_cuts_reasons_and_nothing_else(width: int) -> None:
+    summary = screen(MIXED, width).partition("12 s")[2]
+    assert "warning limits        pid 4711" in summary
+    assert "error   gpu_memory    pid 4711" in summary
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_terminal_is_never_overrun_and_nothing_is_cut(width: int) -> None:
     shown = screen(MIXED, width)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
+from sweeper.kept_run import kept_runs
 from sweeper.records import TrialRecord, TrialState
 from sweeper.storage import StudyStore
 from sweeper.study_place import Place
@@ -75,8 +76,11 @@ class Fleet:
     def quick_launches(self) -> None:
         (self.folder / "fault").unlink()
 
+    def store(self) -> StudyStore:
+        return StudyStore.open(self.url, STUDY, Place(str(self.folder)), create=False)
+
     def trials(self) -> tuple[TrialRecord, ...]:
-        return StudyStore.open(self.url, STUDY, Place(str(self.folder)), create=False).trials()
+        return self.store().trials()
 
     @contextmanager
     def closed(self) -> Iterator[None]:
@@ -123,6 +127,7 @@ def test_each_node_gets_a_worker_and_a_third_job_is_cancelled_when_the_sweep_is_
     assert fleet.is_over()
     kept = [path.read_bytes() for path in fleet.folder.rglob("*") if path.is_file()]
     assert not any(PASSWORD.encode() in content for content in kept)
+    assert all("hosts=slurm" in run.overrides for run in kept_runs(fleet.store())), "what resume gives again"
 
 
 def test_a_cancelled_fleet_gives_its_trials_back_and_leaves_no_server(fleet: Fleet) -> None:

@@ -30,9 +30,9 @@ FOUND = """
 ## What was found
 
 All of it is mended, and each kind of input stands as a test in `tests/fuzz/test_fuzz.py` or beside the
-parser's own: 22 crashes, in what nvidia-smi and the supervisor say, token ids, stored studies and error
-messages, by numbers of thousands of digits, brackets nested too deeply, a server's name that is none,
-infinite values, records of another shape, and terminal codes.
+parser's own: 23 crashes, in what nvidia-smi and the supervisor say, token ids, stored studies, error
+messages and what vLLM reports of itself, by numbers of thousands of digits, brackets nested too deeply, a
+server's name that is none, infinite values, records of another shape, and terminal codes.
 """
 
 

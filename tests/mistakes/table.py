@@ -61,7 +61,7 @@ TABLE: tuple[Mistake, ...] = (
     Mistake(COMMANDS, "a setting spelt as an option", ("run", "--budget.trials=5"), ("unknown option", "budget.trials=5")),
     Mistake(COMMANDS, "an impossible port", ("ui", "--port", "http"), ("ui: --port: 'http' is not a whole number",)),
     Mistake(COMMANDS, "a format that is not known", ("export", "--format", "helm"), ("--format: 'helm'", "kubernetes")),
-    Mistake(COMMANDS, "a report of an unknown kind", ("report", "--output", "night.pdf"), ("--output: 'night.pdf'", ".html or .md")),
+    Mistake(COMMANDS, "a report of an unknown kind", ("report", "study.name=night", "study.dir=kept", "--output", "night.pdf"), ("--output: 'night.pdf'", ".html or .md"), {"kept/optuna.db": STUDY}),
     Mistake(COMMANDS, "a shell that is not known", ("completion", "tcsh"), ("'tcsh' is none of bash, zsh, fish",)),
     Mistake(COMMANDS, "a folder that is not there", ("run", "--config-dir", "conff"), ("--config-dir: 'conff' is not a directory",)),
     Mistake(SETTINGS, "an option of a group misspelt", ("run", "preset=llamacpp_smok"), ("preset: 'llamacpp_smok' is no option", "did you mean llamacpp_smoke?")),

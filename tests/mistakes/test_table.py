@@ -9,6 +9,7 @@ import pytest
 
 from sweeper.errors import ExitCode
 from tests.mistakes.made import make
+from tests.mistakes.more import ALONE, MORE
 from tests.mistakes.table import TABLE, Mistake
 from tests.mistakes.written import PAGE, in_general, page
 
@@ -39,9 +40,21 @@ def test_a_mistake_is_one_message_with_the_place_and_the_fix(mistake: Mistake, t
     _SAID[mistake] = in_general(outcome.err, tmp_path)
 
 
+@pytest.mark.parametrize("mistake", MORE, ids=[mistake.told_of for mistake in MORE])
+def test_so_is_a_mistake_in_a_trap(mistake: Mistake, tmp_path: Path) -> None:
+    test_a_mistake_is_one_message_with_the_place_and_the_fix(mistake, tmp_path)
+    del _SAID[mistake]
+
+
+@pytest.mark.parametrize("mistake", [one for one in MORE if one.told_of in ALONE], ids=lambda one: one.told_of)
+def test_one_mistake_is_told_once(mistake: Mistake, tmp_path: Path) -> None:
+    said = make(mistake, tmp_path).err
+    assert said.count("\n") <= 2, said
+
+
 def test_the_table_is_large_and_names_each_mistake_once() -> None:
     assert len(TABLE) >= 45
-    assert len({mistake.told_of for mistake in TABLE}) == len(TABLE)
+    assert len({mistake.told_of for mistake in (*TABLE, *MORE)}) == len(TABLE) + len(MORE)
     assert {mistake.code for mistake in TABLE} >= {ExitCode.USAGE, ExitCode.ABORTED}
 
 

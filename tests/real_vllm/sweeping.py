@@ -38,9 +38,16 @@ warmup_max_requests: 3
 temperature: 0
 seed: 0
 request_timeout_s: 300
-prompts:
-  - id: list
-    text: "Copy this list: step one, open the door; step two, open the door; step three, open the door."
+prompts_file: null
+prompts:  # this model does copy it, so there is something for n-grams to look up
+  - id: stock
+    text: |-
+      Copy this table exactly as it is:
+      apple | red | 3 boxes
+      plum | blue | 5 boxes
+      pear | green | 7 boxes
+      cherry | red | 9 boxes
+      grape | blue | 4 boxes
 """
 
 

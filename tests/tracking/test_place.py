@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,7 @@ from sweeper.tracking.place import (
     one_line,
     place_of,
     require_database,
+    require_port,
     ui_address,
     ui_argv,
     ui_env,
@@ -85,7 +87,7 @@ def test_an_error_that_was_merely_being_handled_is_not_the_cause() -> None:
 def test_the_page_of_a_file_is_served_lean_and_without_the_store_on_the_command_line(tmp_path: Path) -> None:
     here = spec(f"sqlite:///{tmp_path}/mlflow.db")
     argv = ui_argv(here, "127.0.0.1", 5001)
-    assert argv[1:] == ("-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "5001", "--workers", "1")
+    assert argv[1:10] == ("-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "5001", "--workers", "1")
     env = ui_env(here)
     assert env["MLFLOW_BACKEND_STORE_URI"] == here.uri
     assert env["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] == "false"
@@ -148,6 +150,21 @@ def test_a_file_that_is_no_database_has_no_page(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_text("not a database, and longer than one hundred bytes " * 4)
     with pytest.raises(PlaceUnusable, match=r"mlflow\.db: file is not a database"):
         require_database(tmp_path / "mlflow.db")
+
+
+@pytest.mark.host
+def test_an_address_at_which_nothing_can_listen_is_refused_before_mlflow_is_loaded() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            ConfigError, match=rf"--host, --port: nothing can listen at 127\.0\.0\.1:{port}: .*in use"
+        ):
+            require_port("127.0.0.1", port)
+    require_port("127.0.0.1", port)
+    with pytest.raises(ConfigError, match="nothing can listen at 192"):
+        require_port("192.0.2.1", port)
 
 
 @pytest.mark.parametrize("port", [99999, 0, -1])
