@@ -23,7 +23,8 @@ flipped, pieces cut, doubled and swapped, numbers of thousands of digits, bracke
 escape codes, NUL, what is not UTF-8. The same number is the same input everywhere. A parser may refuse an
 input with the error that it is documented to raise. Everything else is a crash, and so are ten seconds
 without an answer, or a result that no record can keep. `make fuzz ARGS='--only squeue'` feeds single ones;
-a share of all of them is part of `make test`.
+a share of all of them is part of `make test`. Two are slow, since each input is a whole sync with MLflow,
+or every check of the doctor, and had fewer.
 
 """
 FOUND = """
