@@ -21,6 +21,7 @@ from sweeper.samplers.physics import (
 )
 from sweeper.samplers.physics.acquisition import expected_improvement, value_of_lessons
 from sweeper.samplers.physics.batch import Batch
+from sweeper.samplers.physics.choice import weigh
 from sweeper.samplers.physics.encoding import Encoding
 from sweeper.samplers.physics.evidence import MAX_MEASURED, gather
 from sweeper.samplers.physics.expectations import Expectations
@@ -233,8 +234,9 @@ def test_misses_beyond_the_models_own_error_widen_it_and_small_ones_do_not_narro
 def test_with_errors_widened_more_is_to_be_gained() -> None:
     knowledge = taught(observed(Server(), 40))
     assert knowledge.physics is not None
-    batch, best = some(30), knowledge.best(knowledge.physics)[1]
-    narrow, wide = (knowledge.gain(knowledge.physics, batch, best, by)[0] for by in (1.0, 2.0))
+    best = knowledge.best(knowledge.physics).take([0])
+    worth = weigh(knowledge, knowledge.physics, some(30), best, np.random.default_rng(0))
+    narrow, wide = (worth.gain(by) for by in (1.0, 2.0))
     assert (wide >= narrow).all()
     assert wide.max() > narrow.max()
 
@@ -252,10 +254,64 @@ def test_a_flag_that_differs_under_drafting_says_less_of_drafting_servers() -> N
     assert alike(0.06) < 0.7 * alike(0.005)
 
 
-def test_expected_improvement_is_the_mean_of_what_exceeds_the_best() -> None:
-    draws = np.random.default_rng(0).normal(0.1, 0.2, size=400_000)
-    expected = float(np.maximum(draws - 0.25, 0).mean())
-    assert expected_improvement(np.array([0.1]), np.array([0.04]), 0.25) == pytest.approx([expected], rel=0.02)
+@pytest.mark.parametrize("name", ["physics", "plain"])
+def test_a_lead_is_the_difference_of_two_that_err_alike(name: str) -> None:
+    knowledge = taught(observed(Server(), 60))
+    model = {"physics": knowledge.physics, "plain": knowledge.plain}[name]
+    assert model is not None
+    batch, best = some(20), knowledge.best(model).take([0])
+    mean, variance = model.lead(batch, best)
+    each, of_best = model.predict(batch), model.predict(best)
+    assert mean == pytest.approx(each.throughput - of_best.throughput)
+    apart = np.sqrt(each.throughput_variance), np.sqrt(of_best.throughput_variance)
+    assert (np.sqrt(variance) <= apart[0] + apart[1] + 1e-6).all()
+    assert (np.sqrt(variance) >= np.abs(apart[0] - apart[1]) - 1e-6).all()
+    assert model.lead(best, best)[1] == pytest.approx([0.0], abs=1e-8)
+
+
+@pytest.mark.parametrize("speculative", [False, True])
+def test_errors_of_two_that_are_alike_cancel(speculative: bool) -> None:
+    model = taught(observed(Server(), 60)).physics
+    assert model is not None
+    batch = some(40)
+    other = batch.take(np.flatnonzero(batch.speculative == speculative)[:1])
+    each, one = model.predict(batch), model.predict(other)
+    alike = model.acceptance.covariance(batch, other) + model.step_time.covariance(batch, other)
+    apart = each.throughput_variance + one.throughput_variance - 2 * alike[:, 0]
+    assert model.lead(batch, other)[1] == pytest.approx(apart, abs=1e-7)
+
+
+def test_a_twin_of_the_best_has_nothing_to_gain() -> None:
+    """A flag that does nothing: however unsure the model is of both, one will not be faster than the other."""
+    nothing = replace(ROLES, flags={"protocol": FlagPrior(1e-4, differs=1e-4)})
+    encoding = Encoding(SPACE, nothing)
+    config: dict[str, Value] = {"algorithm": "none", "attention_backend": "a", "protocol": "default"}
+    knowledge = Teacher(encoding).learn(gather(encoding, [Observation(config, 50.0)]))
+    assert knowledge.plain is not None
+    others = [{**config, "protocol": "LL"}, {**config, "attention_backend": "b"}]
+    batch, _ = encoding.encode(others, np.zeros(2, dtype=bool))
+    twin, other = knowledge.gain(knowledge.plain, batch, knowledge.best(knowledge.plain).take([0]))[0]
+    assert knowledge.plain.predict(batch).throughput_variance.min() > 0.005**2
+    assert twin < 0.002 < 0.01 < other
+
+
+@pytest.mark.parametrize(("size", "together"), [(0.004, False), (0.02, True)])
+def test_a_flag_next_to_nothing_does_nothing_together_with_others(size: float, together: bool) -> None:
+    """Beyond what it does by itself, with a flag of ordinary size beside it."""
+    priors = [FlagPrior(0.05, differs=0.0), FlagPrior(size, differs=0.0)]
+    kernel = Kernel(ENCODING.flags, priors)
+    variances = kernel.prior(np.array([0.05, size]), STRUCTURE, 0.01).variances
+    head, flags = np.array([0, 0]), np.array([[0, 0], [0, 1]])
+    twins = ENCODING.combine(head, flags)
+    covariance = kernel.mixed(twins, twins, variances)
+    apart = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    assert (apart > 1.05 * 2 * size**2) == together
+
+
+def test_expected_improvement_is_the_mean_of_what_exceeds_nothing() -> None:
+    draws = np.random.default_rng(0).normal(-0.15, 0.2, size=400_000)
+    expected = float(np.maximum(draws, 0).mean())
+    assert expected_improvement(np.array([-0.15]), np.array([0.04])) == pytest.approx([expected], rel=0.02)
 
 
 def test_a_lesson_is_worth_what_it_may_change() -> None:

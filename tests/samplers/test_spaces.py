@@ -52,6 +52,21 @@ def test_every_configuration_comes_back_from_the_arrays() -> None:
             assert encoding.config(head, batch.flags[index]) == configs[index]
 
 
+def test_a_chain_that_is_told_by_its_tokens_alone_drafts_one_less() -> None:
+    """As n-grams are, beside a drafter whose steps are told."""
+    space = SearchSpace(
+        (
+            SearchParameter("drafter", ("none", "eagle", "ngram")),
+            SearchParameter("num_steps", (1, 3), ordered=True, when={"drafter": ("eagle",)}),
+            SearchParameter("draft_tokens", (4, 8, 12), ordered=True, when={"drafter": ("ngram",)}),
+        )
+    )
+    roles = Roles(("drafter",), "num_steps", None, "draft_tokens", lambda config: config["drafter"] != "none")
+    heads = Encoding(space, roles).heads
+    shapes = {(head.drafter[0], head.num_steps, head.draft_tokens) for head in heads if head.speculative}
+    assert shapes == {("eagle", 1, 2), ("eagle", 3, 4), ("ngram", 3, 4), ("ngram", 7, 8), ("ngram", 11, 12)}
+
+
 def test_each_shape_is_proposed_once_in_the_words_of_the_server() -> None:
     """A chain verifies num_steps + 1 tokens, whatever is asked for; a tree no more than it holds."""
     encoding = Encoding(SearchSpace(TREES), TREE_ROLES)

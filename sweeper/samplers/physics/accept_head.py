@@ -50,6 +50,35 @@ class AcceptHead:
         variance[index] += self.rest.variance(cross, np.full(len(index), weights.sum()))
         return mean, variance
 
+    def lead(self, batch: Batch, other: Batch) -> tuple[FloatArray, FloatArray]:
+        """How much longer it is expected to be than that of one other configuration, and the variance: [n] each.
+
+        On the logarithm, as everywhere.
+        """
+        if not other.speculative[0]:
+            return self.predict(batch)
+        than, unsure = self.predict(other)
+        mean, variance = np.full(len(batch), -than[0]), np.full(len(batch), unsure[0])
+        index = np.flatnonzero(batch.speculative)
+        if len(index):
+            mean[index], variance[index] = self._lead(batch.take(index), other)
+        return mean, variance
+
+    def _lead(self, batch: Batch, other: Batch) -> tuple[FloatArray, FloatArray]:
+        """As `lead`, where all draft."""
+        (ours, slopes), (theirs, other_slopes) = self.parametric(batch), self.parametric(other)
+        same = (batch.drafter == other.drafter[0]).astype(float)
+        variance = (slopes**2).sum(axis=1) + (other_slopes**2).sum() - 2 * same * (slopes @ other_slopes[0])
+        weights = self.sizes.variances
+        apart = 2 * (weights.sum() - np.tensordot(weights, _parts(self.kernel, batch, other), 1)[:, 0])
+        if self.rest is None or self.batch is None:
+            return ours - theirs, np.asarray(variance + apart)
+        cross, other_cross = (
+            np.tensordot(weights, _parts(self.kernel, side, self.batch), 1) for side in (batch, other)
+        )
+        mean = ours - theirs + self.rest.mean(cross - other_cross)
+        return np.asarray(mean), variance + self.rest.variance(cross - other_cross, apart)
+
     def covariance(self, left: Batch, right: Batch) -> FloatArray:
         """The covariance of the log accept_lengths of two batches: [left, right]; 0 where nothing is drafted."""
         both = np.outer(left.speculative, right.speculative).astype(float)

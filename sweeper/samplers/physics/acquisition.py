@@ -13,13 +13,13 @@ from sweeper.samplers.physics.batch import FloatArray
 _ORDER = 7
 
 
-def expected_improvement(mean: FloatArray, variance: FloatArray, best: float) -> FloatArray:
-    """The expected amount by which a normal variable exceeds `best`, nothing where it does not: [n].
+def expected_improvement(mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """The expected amount by which a normal variable exceeds 0, nothing where it does not: [n].
 
     On logarithms of throughput this is, for the few percent that matter here, the expected relative gain.
     """
     deviation = np.sqrt(variance)
-    z = (mean - best) / deviation
+    z = mean / deviation
     return np.asarray(deviation * (z * ndtr(z) + np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)))
 
 

@@ -21,23 +21,36 @@ _NUM_TRIALS = 60
 
 @dataclass(frozen=True)
 class Worth:
-    """gain: the relative improvement expected of each candidate itself. total: lessons included."""
+    """What each of n candidates is worth, [n] each.
 
-    gain: FloatArray
-    total: FloatArray
+    lead, variance: over the best measured, on the logarithm. lessons: what a trial of it teaches; 0 for those that
+    were not looked at. chance: to start.
+    """
+
+    lead: FloatArray
+    variance: FloatArray
+    lessons: FloatArray
+    chance: FloatArray
+
+    def gain(self, widening: float = 1.0) -> FloatArray:
+        """The relative improvement expected of each itself. widening: what the errors are multiplied by."""
+        return self.chance * expected_improvement(self.lead, widening**2 * self.variance)
+
+    @property
+    def total(self) -> FloatArray:
+        """Lessons included."""
+        return np.asarray(self.gain() + CURIOSITY * self.chance * self.lessons)
 
 
-def weigh(knowledge: Knowledge, model: Model, batch: Batch, best: float, rng: np.random.Generator) -> Worth:
-    """Both for each candidate; lessons only for those that might matter. The chance to start is included."""
-    chance, predicted = knowledge.chance(batch), model.predict(batch)
-    mean, variance = predicted.throughput, predicted.throughput_variance
-    gain = chance * expected_improvement(mean, variance, best)
-    hopes = mean + np.sqrt(variance) + np.log(chance)
+def weigh(knowledge: Knowledge, model: Model, batch: Batch, best: Batch, rng: np.random.Generator) -> Worth:
+    """The worth of each candidate; lessons are looked at only where they might matter. best: one configuration."""
+    mean, variance = model.lead(batch, best)
+    worth = Worth(mean, variance, np.zeros(len(batch)), knowledge.chance(batch))
+    hopes = mean + np.sqrt(variance) + np.log(worth.chance)
     asked = np.argsort(-hopes, kind="stable")[:_NUM_ASKED]
-    some = rng.integers(len(gain), size=_NUM_TRIALS)
-    gainful = np.argsort(-gain, kind="stable")[:_NUM_TRIALS]
+    some = rng.integers(len(batch), size=_NUM_TRIALS)
+    gainful = np.argsort(-worth.gain(), kind="stable")[:_NUM_TRIALS]
     trials = np.unique(np.concatenate([gainful, asked[:_NUM_TRIALS], some]))
     lessons = model.lessons(batch.take(asked), batch.take(trials))
-    total = gain.copy()
-    total[trials] += CURIOSITY * chance[trials] * value_of_lessons(mean[asked], lessons)
-    return Worth(gain, total)
+    worth.lessons[trials] = value_of_lessons(mean[asked], lessons)
+    return worth

@@ -23,7 +23,7 @@ _MANY_VALUES = 100
 """Of a longer list of numbers only those of three significant bits are looked at."""
 
 _DEFAULT_STEPS = 3.0
-"""Where an engine's number of steps is neither searched nor given: what most servers draft."""
+"""Where steps are neither searched nor given, nor told by a chain's tokens: what most servers draft."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,11 @@ class Encoding:
         drafter = tuple(full.get(name) for name in self._drafter_names)
         if not self.roles.speculates(full):
             return Head(values, False, drafter, 0.0, 1.0, 1.0)
-        steps = _number(full.get(self.roles.num_steps), _DEFAULT_STEPS)
         topk = _number(full.get(self.roles.topk or ""), 1.0)
-        tokens = _number(full.get(self.roles.draft_tokens or ""), steps + 1)
+        told = full.get(self.roles.draft_tokens or "")
+        by_tokens = topk == 1 and told is not None
+        steps = _number(full.get(self.roles.num_steps), _number(told, 0) - 1 if by_tokens else _DEFAULT_STEPS)
+        tokens = _number(told, steps + 1)
         if min(steps, topk, tokens) < 1:
             return None
         capacity = min(float(tree_capacity(np.array(steps), np.array(topk))), MAX_TREE_TOKENS)

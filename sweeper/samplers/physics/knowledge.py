@@ -78,11 +78,9 @@ class Knowledge:
             chance = chance * (1 - _HANGS * self.all_reduce.fails(batch))
         return chance
 
-    def best(self, model: Model) -> tuple[Batch, float]:
+    def best(self, model: Model) -> Batch:
         """The best configurations that models are fitted on, the very best first: one that drafts and one that
         does not.
-
-        And the log throughput of the very best without its own luck.
         """
         telling = self.evidence.most_telling()
         measured = telling.batch.take(telling.measured)
@@ -90,18 +88,15 @@ class Knowledge:
         order = np.argsort(-mean, kind="stable")
         kinds = measured.speculative[order]
         others = np.flatnonzero(kinds != kinds[0])[:1]
-        return measured.take(np.concatenate([order[:1], order[others]])), float(mean[order[0]])
+        return measured.take(np.concatenate([order[:1], order[others]]))
 
-    def gain(
-        self, model: Model, batch: Batch, best: float, widening: float = 1.0
-    ) -> tuple[FloatArray, FloatArray]:
-        """The relative gain each configuration should bring, chance to start included, and its log throughput.
+    def gain(self, model: Model, batch: Batch, best: Batch) -> tuple[FloatArray, FloatArray]:
+        """The relative gain over the best one that each configuration should bring, and its lead: [n] each.
 
-        best: the log throughput to be improved on. widening: what the model's errors are multiplied by.
+        The chance to start is included. best: one configuration.
         """
-        predicted = model.predict(batch)
-        improvement = expected_improvement(predicted.throughput, widening**2 * predicted.throughput_variance, best)
-        return improvement * self.chance(batch), predicted.throughput
+        mean, variance = model.lead(batch, best)
+        return expected_improvement(mean, variance) * self.chance(batch), mean
 
 
 def _imagined(evidence: Evidence, pending: Batch, model: Model) -> Evidence:

@@ -35,6 +35,11 @@ class PhysicsModel:
         accept, time = self.acceptance.predict(batch), self.step_time.predict(batch)
         return Prediction(_LOG_MS + accept[0] - time[0], accept[1] + time[1], accept, time)
 
+    def lead(self, batch: Batch, other: Batch) -> tuple[FloatArray, FloatArray]:
+        """How much faster each configuration is expected to be than one other, and the variance."""
+        accept, time = self.acceptance.lead(batch, other), self.step_time.lead(batch, other)
+        return accept[0] - time[0], accept[1] + time[1]
+
     def lessons(self, asked: Batch, trials: Batch) -> tuple[FloatArray, ...]:
         """What the trials' accept_lengths and step times would teach."""
         heads = (self.acceptance, self.step_time)

@@ -40,9 +40,22 @@ class PlainModel:
     def predict(self, batch: Batch) -> Prediction:
         """Throughput alone."""
         cross = self._covariance(batch, self.batch)
-        prior = self.kernel.diagonal(batch, self.sizes.variances) + _LEVEL_SD**2 + (_trend(batch) ** 2).sum(axis=1)
-        mean = self.level + self.posterior.mean(cross) - self.expectations.slower(batch)
-        return Prediction(mean, self.posterior.variance(cross, prior))
+        return Prediction(self._mean(batch, cross), self.posterior.variance(cross, self._diagonal(batch)))
+
+    def lead(self, batch: Batch, other: Batch) -> tuple[FloatArray, FloatArray]:
+        """How much faster each configuration is expected to be than one other, and the variance."""
+        cross, other_cross = self._covariance(batch, self.batch), self._covariance(other, self.batch)
+        apart = self._diagonal(batch) + self._diagonal(other) - 2 * self._covariance(batch, other)[:, 0]
+        mean = self._mean(batch, cross) - self._mean(other, other_cross)
+        return mean, self.posterior.variance(cross - other_cross, apart)
+
+    def _mean(self, batch: Batch, cross: FloatArray) -> FloatArray:
+        return np.asarray(self.level + self.posterior.mean(cross) - self.expectations.slower(batch))
+
+    def _diagonal(self, batch: Batch) -> FloatArray:
+        """The variances before anything was measured: [n]."""
+        whole = self.kernel.diagonal(batch, self.sizes.variances) + _LEVEL_SD**2
+        return np.asarray(whole + (_trend(batch) ** 2).sum(axis=1))
 
     def lessons(self, asked: Batch, trials: Batch) -> tuple[FloatArray, ...]:
         """What the trials' throughput would teach."""

@@ -81,7 +81,7 @@ class Planner:
         forecast = _describe(knowledge, model, batch, reason)
         if model is None:
             return forecast
-        gain, _ = knowledge.gain(model, batch, knowledge.best(model)[1])
+        gain, _ = knowledge.gain(model, batch, knowledge.best(model).take([0]))
         return replace(forecast, expected_gain=float(gain[0]))
 
     def _open(self, situation: Situation, given: Given) -> Proposal | None:
@@ -126,24 +126,25 @@ class Planner:
         model = _believed(knowledge, trust)
         if model is None:
             return None
-        known, best = knowledge.best(model)
+        known = knowledge.best(model)
+        best = known.take([0])
         candidates = self._pool.candidates(
             lambda batch: knowledge.gain(model, batch, best), self._around(known), given, situation.rng
         )
         worth = weigh(knowledge, model, candidates.batch, best, situation.rng)
-        remaining, _ = knowledge.gain(model, candidates.batch, best, trust.widening)
         reason, score = _why(trust, knowledge), worth.total
         if trust.astray and situation.turn % 2:
             reason = "no model has predicted the latest trials: what the best trials have in common"
-            score = vote(candidates.batch, knowledge.evidence) + np.log(knowledge.chance(candidates.batch))
+            score = vote(candidates.batch, knowledge.evidence) + np.log(worth.chance)
         chosen = self._first_free(candidates, score, situation)
+        remaining = worth.gain(trust.widening)
         promising = self._first_free(candidates, remaining, situation)
         if chosen is None or promising is None:
             return None
         proposal = self._proposal(situation, candidates, chosen, reason, model)
         forecast = replace(
             proposal.forecast,
-            expected_gain=float(worth.gain[chosen[0]]),
+            expected_gain=float(worth.gain()[chosen[0]]),
             remaining_gain=None if situation.given else float(remaining[promising[0]]),
         )
         return replace(proposal, forecast=forecast)

@@ -33,6 +33,13 @@ class Model(Protocol):
         """What is expected of configurations."""
         ...
 
+    def lead(self, batch: Batch, other: Batch) -> tuple[FloatArray, FloatArray]:
+        """How much faster each configuration is expected to be than one other, and the variance: [n] each.
+
+        On the logarithm. What is unknown of both alike does not count: twins lead each other by nothing.
+        """
+        ...
+
     def lessons(self, asked: Batch, trials: Batch) -> tuple[FloatArray, ...]:
         """What a trial would teach, [asked, trials] for each thing that it measures.
 

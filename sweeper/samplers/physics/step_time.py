@@ -77,23 +77,36 @@ class StepTime:
 
     def predict(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
         """Expected log step time and its variance, [n] each."""
-        slopes = _slopes(self.costs, batch)
-        variances = self.sizes.variances
-        cross = self.kernel.mixed(batch, self.batch, variances) + slopes @ _slopes(self.costs, self.batch).T
-        cross += _LEVEL_SD**2
-        prior = self.kernel.diagonal(batch, variances) + (slopes**2).sum(axis=1) + _LEVEL_SD**2
-        mean = self.posterior.mean(cross) + self.level + _linear(self.costs, batch) + self.shift(batch, self.costs)
-        return np.asarray(mean), self.posterior.variance(cross, prior)
+        cross = self._prior(batch, self.batch)
+        return self._mean(batch, cross), self.posterior.variance(cross, self._diagonal(batch))
+
+    def lead(self, batch: Batch, other: Batch) -> tuple[FloatArray, FloatArray]:
+        """How much longer each step is expected to take than that of one other, and the variance: [n] each."""
+        cross, other_cross = self._prior(batch, self.batch), self._prior(other, self.batch)
+        apart = self._diagonal(batch) + self._diagonal(other) - 2 * self._prior(batch, other)[:, 0]
+        mean = self._mean(batch, cross) - self._mean(other, other_cross)
+        return mean, self.posterior.variance(cross - other_cross, apart)
 
     def covariance(self, left: Batch, right: Batch) -> FloatArray:
         """The covariance of the log step times of two batches: [left, right]."""
-        ours = _slopes(self.costs, self.batch)
+        crosses = [self._prior(side, self.batch) for side in (left, right)]
+        return self.posterior.covariance(crosses[0], crosses[1], self._prior(left, right))
+
+    def _mean(self, batch: Batch, cross: FloatArray) -> FloatArray:
+        expected = self.level + _linear(self.costs, batch) + self.shift(batch, self.costs)
+        return np.asarray(self.posterior.mean(cross) + expected)
+
+    def _prior(self, left: Batch, right: Batch) -> FloatArray:
+        """The covariance before anything was measured: [left, right]."""
         a, b = _slopes(self.costs, left), _slopes(self.costs, right)
-        variances = self.sizes.variances
-        cross_a = self.kernel.mixed(left, self.batch, variances) + a @ ours.T + _LEVEL_SD**2
-        cross_b = self.kernel.mixed(right, self.batch, variances) + b @ ours.T + _LEVEL_SD**2
-        prior = self.kernel.mixed(left, right, variances) + a @ b.T + _LEVEL_SD**2
-        return self.posterior.covariance(cross_a, cross_b, prior)
+        return self.kernel.mixed(left, right, self.sizes.variances) + a @ b.T + _LEVEL_SD**2
+
+    def _diagonal(self, batch: Batch) -> FloatArray:
+        """Of the same: [n]."""
+        slopes = _slopes(self.costs, batch)
+        return np.asarray(
+            self.kernel.diagonal(batch, self.sizes.variances) + (slopes**2).sum(axis=1) + _LEVEL_SD**2
+        )
 
 
 def _linear(costs: FloatArray, batch: Batch) -> FloatArray:

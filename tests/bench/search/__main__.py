@@ -14,7 +14,7 @@ from pathlib import Path
 
 import optuna
 
-from tests.bench.search import real, results, tables
+from tests.bench.search import real, real_servers, results, tables
 from tests.bench.search.choosers import CHOOSERS
 from tests.bench.search.harness import DEVELOPMENT, missing, run_all
 from tests.bench.search.methods import METHODS, installed
@@ -98,9 +98,10 @@ def _replay(arguments: argparse.Namespace) -> None:
 
 def _real(arguments: argparse.Namespace) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    server = real.llamacpp()
-    nights = [real.replay(server, name, seed) for name in real.METHODS for seed in range(arguments.repeats)]
-    print(f"{server.name}, {len(server.measured)} configurations\n\n{real.summary(nights)}")
+    for server in (real_servers.llamacpp(), real_servers.sglang(ngrams=False), real_servers.sglang()):
+        methods = real.methods_of(server)
+        nights = [real.replay(server, name, seed) for name in methods for seed in range(arguments.repeats)]
+        print(f"{server.name}, {len(server.measured)} configurations\n\n{real.summary(nights)}\n")
 
 
 def _time(arguments: argparse.Namespace) -> None:

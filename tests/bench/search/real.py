@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import random
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,48 +14,15 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 
 from sweeper.samplers.choice import Listed, SamplerSettings, make_factory
 from sweeper.samplers.distinct import Choose, DistinctSampler, SpaceExhausted, Values
-from sweeper.samplers.physics import Config, SearchParameter, SearchSpace
+from sweeper.samplers.physics import PhysicsSampler
 from sweeper.samplers.physics.space import exists
-from tests.bench.search import llamacpp_table
+from tests.bench.search.real_servers import Key, RealServer, key
 from tests.bench.search.tables import as_markdown
 
 CLOSE_PCT = 2.0
 BUDGET = 20
 STARTUP_TRIALS = 10
-KIND = "spec_type"
-NONE = "none"
-
-Key = tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Tokens per second of each start."""
-
-    tok_s: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        """Over all starts: what counts as the truth."""
-        return statistics.mean(self.tok_s)
-
-
-@dataclass(frozen=True)
-class RealServer:
-    """A server whose whole space was measured."""
-
-    name: str
-    space: SearchSpace
-    measured: Mapping[Key, Measured]
-
-    def of(self, config: Config) -> Measured:
-        """What one configuration did."""
-        return self.measured[key(config)]
-
-    @property
-    def best(self) -> float:
-        """Tokens per second of the fastest configuration."""
-        return max(found.mean for found in self.measured.values())
+PHYSICS = "physics"
 
 
 @dataclass(frozen=True)
@@ -69,35 +35,6 @@ class Replay:
     def restarts_to(self, pct: float) -> int:
         """After how many restarts what is named is within so much of the best; one more than there were: never."""
         return next((i for i, regret in enumerate(self.regret_pct, 1) if regret <= pct), len(self.regret_pct) + 1)
-
-
-def key(config: Config) -> Key:
-    """What tells a configuration from all others."""
-    return tuple(sorted(config.items()))
-
-
-def llamacpp() -> RealServer:
-    """llama.cpp's n-gram drafting of SmolLM2-135M on one thread of a CPU. Raises OSError without the table."""
-    parameters = [SearchParameter(KIND, (NONE, *llamacpp_table.KINDS))]
-    for kind in llamacpp_table.KINDS:
-        for name, values in (("size_n", llamacpp_table.SIZES_N), ("size_m", llamacpp_table.SIZES_M)):
-            parameters.append(SearchParameter(_of_kind(kind, name), values, ordered=True, when={KIND: (kind,)}))
-    space = SearchSpace(tuple(parameters))
-    rows: dict[Key, list[Mapping[str, str]]] = {}
-    with llamacpp_table.TABLE.open(newline="") as file:
-        for row in csv.DictReader(file):
-            kind = row["spec_type"]
-            sizes = {} if kind == NONE else {_of_kind(kind, n): int(row[n]) for n in ("size_n", "size_m")}
-            rows.setdefault(key({KIND: kind, **sizes}), []).append(row)
-    return RealServer("llama.cpp", space, {where: _measured(found) for where, found in rows.items()})
-
-
-def _of_kind(kind: str, name: str) -> str:
-    return f"spec_{kind.replace('-', '_')}_{name}"
-
-
-def _measured(rows: Sequence[Mapping[str, str]]) -> Measured:
-    return Measured(tuple(int(row["tokens"]) / float(row["cpu_s"]) for row in rows))
 
 
 def distinct_tpe(server: RealServer, seed: int) -> BaseSampler:
@@ -131,15 +68,21 @@ def distinct_tpe(server: RealServer, seed: int) -> BaseSampler:
 METHODS: dict[str, Callable[[RealServer, int], BaseSampler]] = {
     "random": lambda _server, seed: RandomSampler(seed=seed),
     "tpe": lambda _server, seed: TPESampler(seed=seed, n_startup_trials=STARTUP_TRIALS),
-    "specsweep": distinct_tpe,
+    "specsweep_tpe": distinct_tpe,
+    PHYSICS: lambda server, seed: PhysicsSampler(server.space, server.roles, seed),
 }
+
+
+def methods_of(server: RealServer) -> list[str]:
+    """Those that know what to do with a server."""
+    return [name for name in METHODS if name != PHYSICS or server.roles is not None]
 
 
 def replay(server: RealServer, method: str, seed: int, budget: int = BUDGET) -> Replay:
     """One night: the baseline first, then what the sampler proposes. A start repeats one that was measured."""
     rng = random.Random(seed)
     study = optuna.create_study(direction="maximize", sampler=METHODS[method](server, seed))
-    study.enqueue_trial({KIND: NONE})
+    study.enqueue_trial(dict(server.baseline))
     seen: dict[Key, list[float]] = {}
     regrets: list[float] = []
     for _ in range(budget):
@@ -151,9 +94,12 @@ def replay(server: RealServer, method: str, seed: int, budget: int = BUDGET) -> 
         for parameter in server.space.parameters:
             if exists(parameter, config):
                 config[parameter.name] = trial.suggest_categorical(parameter.name, parameter.values)
-        found = server.of(config)
-        seen.setdefault(key(config), []).append(tok_s := rng.choice(found.tok_s))
-        study.tell(trial, tok_s)
+        start = rng.choice(server.of(config).starts)
+        seen.setdefault(key(config), []).append(start.tok_s)
+        if start.accept_length is not None:
+            trial.set_user_attr("accept_length", start.accept_length)
+            trial.set_user_attr("accept_histogram", list(start.histogram))
+        study.tell(trial, start.tok_s)
         named = max(seen, key=lambda where: statistics.mean(seen[where]))
         regrets.append(100 * (1 - server.measured[named].mean / server.best))
     return Replay(method, tuple(regrets))
