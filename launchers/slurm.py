@@ -29,42 +29,19 @@ STOP_S = 120
 NODE = "SPECSWEEP_SLURM_NODE"
 """The environment variable by which a program knows that it runs in a job, and on which node."""
 
-OURS = frozenset(
-    [
-        "array",
-        "error",
-        "input",
-        "job-name",
-        "nodes",
-        "ntasks",
-        "ntasks-per-node",
-        "open-mode",
-        "output",
-        "parsable",
-        "signal",
-        "wait",
-        "wrap",
-    ]
-)
+OURS = frozenset({
+    "array", "error", "input", "job-name", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "parsable",
+    "signal", "wait", "wrap",
+})  # fmt: skip
 """Options of sbatch that are chosen here."""
 
 _ASK_S = 60.0
 _LINE_BYTES = 4000
 _READ_BYTES = 1_000_000
-_OVER = frozenset(
-    [
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "REVOKED",
-        "TIMEOUT",
-    ]
-)
+_OVER = frozenset({
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+    "REVOKED", "TIMEOUT",
+})  # fmt: skip
 _UNKNOWN_ID = "Invalid job id"
 
 
@@ -151,8 +128,7 @@ class SlurmJobs:
             return []
         whole = content if len(content) == _READ_BYTES else content[: content.rfind(b"\n") + 1]
         self._read[job] = self._read.get(job, 0) + len(whole)
-        lines = [line[:_LINE_BYTES].decode(errors="replace") for line in whole.splitlines()]
-        return [line for line in lines if not line.startswith("submitit ")]
+        return [line[:_LINE_BYTES].decode(errors="replace") for line in whole.splitlines()]
 
     def result(self, job: str) -> int | None:
         """What the program of a job that is over returned; None when it was ended before it could."""
@@ -171,6 +147,8 @@ class SlurmJobs:
 
         `only_waiting`: jobs that have no node yet. Raises HostLost when Slurm does not answer.
         """
+        if not self._jobs:
+            return
         words = ["scancel", *(["--state=PENDING"] if only_waiting else []), *self._jobs]
         self._shell.run(shlex.join(words), _ASK_S)
 

@@ -32,17 +32,22 @@ def run_through_slurm(arguments: argparse.Namespace) -> ExitCode:
     entry = Entry("sweeper.__main__", ("run", "--plain", *where, "--", *arguments.overrides))
     folder = Path(spec.study.dir).absolute() / f"{spec.study.name}-slurm"
     jobs = SlurmJobs(folder, LocalShell("slurm"))
+    watch = Watch(jobs, spec.study)
+
+    def submit() -> tuple[str, ...]:
+        ids = jobs.submit(entry, count, options)
+        watch.say("slurm", f"submitted {', '.join(ids)}; what the jobs print is kept in {folder}")
+        return ids
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        ids = jobs.submit(entry, count, options)
     except OSError as error:
         raise ConfigError([f"study.dir: {spec.study.dir!r} cannot be made: {error.strerror}"]) from error
+    try:
+        return watch.until_all_end(submit)
     except ImportError:
         package = "the package submitit: pip install 'specsweep[slurm]'"
         raise ConfigError([f"hosts: slurm needs {package}, in an environment that the nodes see too"]) from None
-    watch = Watch(jobs, spec.study, ids)
-    watch.say("slurm", f"submitted {', '.join(ids)}; what the jobs print is kept in {folder}")
-    return watch.until_all_end()
 
 
 def as_worker(node: str, arguments: argparse.Namespace) -> argparse.Namespace:

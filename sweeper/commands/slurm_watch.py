@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from launchers.clock import Clock, SystemClock
@@ -26,31 +26,33 @@ _ASK_AGAIN_S = 15.0
 
 
 class Watch:
-    """The jobs `ids` of a study until all have ended.
+    """The jobs of a study from their submission until all have ended.
 
     `codes`: how those ended that have; None: it was cancelled here before it had a node.
     """
 
-    def __init__(self, jobs: SlurmJobs, study: StudySpec, ids: Sequence[str], clock: Clock | None = None) -> None:
+    def __init__(self, jobs: SlurmJobs, study: StudySpec, clock: Clock | None = None) -> None:
         self.codes: dict[str, ExitCode | None] = {}
         self._jobs = jobs
         self._study = study
-        self._seen = dict.fromkeys(ids, Look("PENDING"))
+        self._seen: dict[str, Look] = {}
         self._clock = clock or SystemClock()
         self._over_since: dict[str, float] = {}
         self._asked_at = float("-inf")
         self._no_answer = False
         self._has_cancelled = False
 
-    def until_all_end(self) -> ExitCode:
+    def until_all_end(self, submit: Callable[[], Sequence[str]]) -> ExitCode:
         """The worst exit code of the workers. Whatever is raised, the jobs are cancelled first, and have ended.
 
-        Jobs that still wait when the sweep is complete, or was asked to stop, are cancelled. Raises
-        SweepInterrupted.
+        `submit` gives their ids. Jobs that still wait when the sweep is complete, or was asked to stop, are
+        cancelled. Raises SweepInterrupted, and what `submit` raises.
         """
         interrupts = Interrupts(lambda text: self.say("slurm", text))
         with interrupts.installed():
             try:
+                with interrupts.shielded():
+                    self._seen = dict.fromkeys(submit(), Look("PENDING"))
                 while self._look():
                     if interrupts.finish_requested:
                         self._ask_to_stop()
@@ -58,17 +60,22 @@ class Watch:
                         self._let_none_start()
                     self._clock.sleep(_LOOK_S)
             except BaseException:
-                self._cancel()
-                while self._look():
-                    self._clock.sleep(_LOOK_S)
+                self._end_all()
                 raise
         ran = [code for code in self.codes.values() if code is not None]
         return worst(ran) if ran else ExitCode.INTERRUPTED
 
+    def _end_all(self) -> None:
+        """Cancel what was submitted, and wait for its end."""
+        if self._seen:
+            self._cancel()
+            while self._look():
+                self._clock.sleep(_LOOK_S)
+
     def say(self, name: str, line: str) -> None:
         """One line, under the name of what it is about."""
         out = lenient(sys.stdout)
-        out.write(f"{name} | {without_codes(line)}\n")
+        out.write(f"{plain(name, 60)} | {without_codes(line)}\n")
         out.flush()
 
     def _look(self) -> bool:
@@ -92,7 +99,8 @@ class Watch:
         name = now.node or last.node or job
         while lines := self._jobs.new_lines(job):
             for line in lines:
-                self.say(name, line)
+                if not line.startswith("submitit "):
+                    self.say(name, line)
         if now.is_over:
             self._end(job, name, now)
         elif now.waits and last.node:

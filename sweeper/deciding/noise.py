@@ -145,8 +145,9 @@ def prompt_means(rates: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def prompt_ratios(rates: Sequence[Mapping[str, float]], theirs: Mapping[str, float]) -> Spread | None:
     """How far a prompt's ratio to `theirs` (throughput by prompt) lies from that of the launch as a whole."""
+    known = {prompt: rate for prompt, rate in theirs.items() if rate > 0}
     return _spread([
-        _logs(rate / theirs[prompt] for prompt, rate in each.items() if theirs.get(prompt, 0.0) > 0)
+        [math.log(rate / known[prompt]) for prompt, rate in each.items() if prompt in known and rate > 0]
         for each in rates
     ])  # fmt: skip
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
@@ -25,6 +25,9 @@ Choose = Callable[[str, BaseDistribution], Any]
 
 ATTEMPTS = 4
 """How often the wrapped sampler is asked before an untried configuration is drawn at random."""
+
+RANDOM_ATTEMPTS = 200
+"""How often a configuration is drawn at random where those that are untried cannot be listed."""
 
 
 class SpaceExhausted(Exception):
@@ -43,7 +46,9 @@ class DistinctSampler(BaseSampler):
     propose: walks the search space, asking the given function for each active parameter's value in turn; returns
         the values by parameter name.
     fresh: whether these values are legal and their configuration is untried.
-    untried: fresh values to fall back on, when they can be enumerated; drawn from at random. May be empty.
+    untried: fresh values to fall back on, when they can be enumerated; drawn from at random. Where it is empty,
+        values are drawn from the distributions, each uniformly: a sampler that is sure of itself proposes the same
+        again and again, and a large space is not exhausted by that.
     """
 
     def __init__(
@@ -118,10 +123,17 @@ class DistinctSampler(BaseSampler):
                 return values
         if given:
             return values
-        rest = list(self._untried())
-        if not rest:
-            raise SpaceExhausted(f"no untried configuration found in {ATTEMPTS} proposals")
-        return random.Random(self._trial_seed(trial.number, ATTEMPTS)).choice(rest)
+        if rest := list(self._untried()):
+            return random.Random(self._trial_seed(trial.number, ATTEMPTS)).choice(rest)
+        return self._drawn_at_random(shown, twin)
+
+    def _drawn_at_random(self, shown: Study, twin: FrozenTrial) -> Values:
+        inner = RandomSampler(self._trial_seed(twin.number, ATTEMPTS))
+        for _ in range(RANDOM_ATTEMPTS):
+            values = self._propose(lambda name, known: inner.sample_independent(shown, twin, name, known))
+            if self._fresh(values):
+                return values
+        raise SpaceExhausted(f"no untried configuration found in {ATTEMPTS + RANDOM_ATTEMPTS} proposals")
 
     def _keep_notes(self, study: Study, trial: FrozenTrial, shown: Study) -> None:
         """What the wrapped sampler wrote down about its accepted plan, written down with the trial itself."""

@@ -60,8 +60,8 @@ def study(tmp_path: Path) -> StudySpec:
     )
 
 
-def watch(jobs: ScriptedJobs, study: StudySpec, *ids: str) -> Watch:
-    return Watch(jobs, study, ids, FakeClock())
+def watched(jobs: ScriptedJobs, study: StudySpec, *ids: str) -> ExitCode:
+    return Watch(jobs, study, FakeClock()).until_all_end(lambda: ids)
 
 
 def press(then: Looks) -> Callable[[], Looks]:
@@ -85,7 +85,7 @@ def test_lines_of_all_jobs_are_shown_under_their_nodes_and_the_worst_exit_code_c
         {"7_0": RUNS, "7_1": WAITS}, {"7_0": OVER, "7_1": Look("COMPLETED", "n2")}, results={"7_0": 0, "7_1": 5}
     )
     jobs.printed["7_0"] = ["trial 0: baseline"]
-    assert watch(jobs, study, "7_0", "7_1").until_all_end() is ExitCode.ABORTED
+    assert watched(jobs, study, "7_0", "7_1") is ExitCode.ABORTED
     assert capsys.readouterr().out.splitlines() == [
         "n1 | trial 0: baseline",
         "slurm | job 7_0 runs on n1",
@@ -100,26 +100,26 @@ def test_a_job_that_slurm_runs_again_has_not_ended(study: StudySpec, capsys: pyt
     jobs = ScriptedJobs(
         {"7": RUNS}, {"7": Look("PENDING", why="BeginTime")}, {"7": RUNS}, {"7": OVER}, results={"7": 143}
     )
-    assert watch(jobs, study, "7").until_all_end() is ExitCode.TERMINATED
+    assert watched(jobs, study, "7") is ExitCode.TERMINATED
     assert "slurm | job 7 is to run again: BeginTime" in capsys.readouterr().out
     assert jobs.looks == [{"7": OVER}]
 
 
 def test_jobs_that_still_wait_when_the_sweep_is_complete_are_cancelled_and_do_not_count(study: StudySpec) -> None:
     jobs = ScriptedJobs({"7_0": OVER, "7_1": WAITS}, {"7_0": OVER, "7_1": Look("CANCELLED")}, results={"7_0": 0})
-    assert watch(jobs, study, "7_0", "7_1").until_all_end() is ExitCode.OK
+    assert watched(jobs, study, "7_0", "7_1") is ExitCode.OK
     assert jobs.cancelled == ["waiting"]
 
 
 def test_a_job_that_somebody_else_cancels_is_no_success(study: StudySpec) -> None:
     jobs = ScriptedJobs({"7": WAITS}, {"7": Look("CANCELLED", why="None")})
-    assert watch(jobs, study, "7").until_all_end() is ExitCode.ABORTED
+    assert watched(jobs, study, "7") is ExitCode.ABORTED
 
 
 def test_the_first_ctrl_c_starts_no_further_job_and_cancels_none_that_runs(study: StudySpec) -> None:
     after = {"7_0": RUNS, "7_1": Look("CANCELLED")}
     jobs = ScriptedJobs(press({"7_0": RUNS, "7_1": WAITS}), after, {**after, "7_0": OVER}, results={"7_0": 130})
-    assert watch(jobs, study, "7_0", "7_1").until_all_end() is ExitCode.INTERRUPTED
+    assert watched(jobs, study, "7_0", "7_1") is ExitCode.INTERRUPTED
     assert jobs.cancelled == ["waiting"]
 
 
@@ -128,7 +128,7 @@ def test_the_second_ctrl_c_cancels_all_and_waits_for_their_end(study: StudySpec)
         press({"7": RUNS}), press({"7": RUNS}), {"7": RUNS}, {"7": Look("CANCELLED", "n1")}, results={"7": 143}
     )
     with pytest.raises(SweepInterrupted):
-        watch(jobs, study, "7").until_all_end()
+        watched(jobs, study, "7")
     assert jobs.cancelled == ["all"]
     assert jobs.looks == [{"7": Look("CANCELLED", "n1")}]
 
@@ -137,13 +137,26 @@ def test_a_slurm_that_does_not_answer_is_asked_again_and_that_is_said_once(
     study: StudySpec, capsys: pytest.CaptureFixture[str]
 ) -> None:
     jobs = ScriptedJobs({"7": RUNS}, no_answer, no_answer, {"7": OVER}, results={"7": 0})
-    assert watch(jobs, study, "7").until_all_end() is ExitCode.OK
+    assert watched(jobs, study, "7") is ExitCode.OK
     assert capsys.readouterr().out.count("no answer, asked again") == 1
 
 
 def test_a_worker_that_was_killed_has_no_result_to_wait_for(study: StudySpec) -> None:
-    seen = watch(ScriptedJobs({"7": RUNS}, {"7": Look("NODE_FAIL", "n1", "None")}), study, "7")
-    assert seen.until_all_end() is ExitCode.ABORTED
+    jobs = ScriptedJobs({"7": RUNS}, {"7": Look("NODE_FAIL", "n1", "None")})
+    assert watched(jobs, study, "7") is ExitCode.ABORTED
+
+
+def test_a_sigterm_while_the_jobs_are_submitted_leaves_none_behind(study: StudySpec) -> None:
+    jobs = ScriptedJobs({"7": RUNS}, {"7": Look("CANCELLED", "n1")}, results={"7": 143})
+
+    def submit() -> tuple[str, ...]:
+        signal.raise_signal(signal.SIGTERM)
+        return ("7",)
+
+    with pytest.raises(SweepInterrupted):
+        Watch(jobs, study, FakeClock()).until_all_end(submit)
+    assert jobs.cancelled == ["all"]
+    assert jobs.looks == [{"7": Look("CANCELLED", "n1")}]
 
 
 def test_options_are_sbatch_s_own() -> None:

@@ -147,6 +147,11 @@ def prompts_parser(folder: Path) -> Callable[[bytes], object]:
     return feed
 
 
+def template_parser(content: bytes) -> None:
+    """What SGLang's own Python tells of prompts under the chat template; other servers apply it themselves."""
+    SGLang().parse_template(text_of(content))
+
+
 def launch_parser(content: bytes) -> None:
     """A launch as the database keeps it; one that cannot be read is told, and says nothing to a sampler."""
     saved = read_saved(text_of(content))
@@ -177,6 +182,7 @@ def parsers(folder: Path) -> tuple[Parser, ...]:
         Parser("load client: packed lines", unpacked, seeds.packed_lines(), (ValueError,)),
         Parser("load client: lines", lambda c: unpacked(seeds.deflated(c)), seeds.records(), (ValueError,)),
         Parser("environment of a server", parse_environ, seeds.environs()),
+        Parser("sglang: chat template", template_parser, seeds.token_ids(), (ValueError,)),
         Parser("NCCL timings", lambda c: read_times(text_of(c), MESSAGES), seeds.timings()),
         Parser("config.json of a model", lambda c: read_model(text_of(c)), seeds.model_configs()),
         Parser("squeue: jobs", lambda c: read_looks(text_of(c), ("12_0", "12_1")), seeds.squeue_answers()),
@@ -200,7 +206,4 @@ def engine_parsers(engine: Engine) -> list[Parser]:
         Parser(f"{name}: version", lambda c: engine.parse_version(text_of(c)), saved.versions, (ValueError,)),
         Parser(f"{name}: build", lambda c: engine.parse_build(text_of(c)), saved.builds),
         Parser(f"{name}: help", lambda c: engine.known_flags(text_of(c)), saved.helps),
-        Parser(
-            f"{name}: chat template", lambda c: engine.parse_template(text_of(c)), saved.templates, (ValueError,)
-        ),
     ]

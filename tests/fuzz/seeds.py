@@ -30,7 +30,6 @@ class Saved:
     versions: tuple[bytes, ...]
     builds: tuple[bytes, ...]
     helps: tuple[bytes, ...]
-    templates: tuple[bytes, ...]
 
 
 def of_engine(name: str) -> Saved:
@@ -46,7 +45,6 @@ def _llamacpp() -> Saved:
         versions=whole(LLAMACPP, "version.txt"),
         builds=whole(LLAMACPP, "version.txt"),
         helps=(b"-m,  --model FNAME  the model\n-t,  --threads N\n--spec-type none,ngram-simple\n",),
-        templates=(b"specsweep-token-ids [[1, 2, 3]]\n",),
     )
 
 
@@ -60,7 +58,6 @@ def _sglang() -> Saved:
         versions=(b"sglang 0.5.15.post1\n", b"warning: x\nsglang 0.5.24.dev1+gabc\n"),
         builds=(f"specsweep-build {json.dumps(build)}\n".encode(),),
         helps=(b"usage: launch_server [-h] --model-path MODEL_PATH\n  --tp-size N, --speculative-num-steps N\n",),
-        templates=(b"Loading\nspecsweep-token-ids [[1, 2, 3], [128000, 5]]\n",),
     )
 
 
@@ -74,7 +71,6 @@ def _vllm() -> Saved:
         versions=(b"vllm 0.32.0\n", b"warning: x\nvllm 0.32.1.dev1+gabc\n"),
         builds=(f"specsweep-build {json.dumps(build)}\n".encode(),),
         helps=(b"  --served-model-name X\n  --max-num-seqs N\n  --speculative-config, -sc X\n",),
-        templates=(b"specsweep-token-ids [[1, 2, 3]]\n",),
     )
 
 
@@ -194,6 +190,10 @@ def stored_launches() -> tuple[bytes, ...]:
     failed = launch(None, failure=FailureKind.OUT_OF_MEMORY).model_dump(mode="json")
     kept = {"artifacts": ["launch-0-a"], "artifacts_at": "machine m, in /a"}
     return tuple(json.dumps({"record": each, **kept}).encode() for each in (record, failed))
+
+
+def token_ids() -> tuple[bytes, ...]:
+    return (b"Loading\nspecsweep-token-ids [[1, 2, 3], [128000, 5]]\n",)
 
 
 def squeue_answers() -> tuple[bytes, ...]:

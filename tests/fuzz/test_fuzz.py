@@ -23,6 +23,7 @@ from tests.fuzz.mutator import mutated
 from tests.fuzz.parsers import Parser, parsers
 from tests.fuzz.reply_shell import HANDLE, ReplyShell
 from tests.fuzz.stored import DamagedStore
+from tests.fuzz.written import PAGE
 
 SHARE = 120
 PARSERS = parsers(Path(tempfile.mkdtemp(prefix="specsweep-fuzz-")))
@@ -45,6 +46,13 @@ def test_a_sync_survives_whatever_mlflow_answers() -> None:
 def test_every_check_of_the_doctor_survives_whatever_a_host_tells() -> None:
     parser = Parser("doctor: what a host tells", doctor_parser(), SEEDS, (HostLost,))
     assert feed(parser, SHARE).crashes == {}
+
+
+def test_the_page_has_every_parser_and_no_crash() -> None:
+    rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    told = {words[0].removeprefix("| "): words[-1] for words in rows}
+    assert [parser.name for parser in PARSERS if parser.name not in told] == []
+    assert {crashes for name, crashes in told.items() if name != "parser"} == {"0 |"}
 
 
 def test_the_harness_sees_a_crash_and_the_input_that_caused_it() -> None:
