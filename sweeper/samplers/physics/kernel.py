@@ -40,8 +40,8 @@ _HARDLY_MORE = 0.06
 _TOGETHER = 0.2
 """Expected of pairs of flags, and of flags by the tree's shape, each: a share of what all flags do by themselves.
 
-Set on simulated servers: with 0.3 the errors expected of leads were 1.3 to 1.6 times those made. 0.12 foretold them
-best, but what flags do together is rare and then large: late nights found less.
+Set on simulated servers: with 0.3 the errors expected of leads were 1.3 to 1.6 times those made. With 0.12
+they were foretold best, but what flags do together is rare and then large: late nights found less.
 """
 
 _NEXT_TO_NOTHING = 0.004
