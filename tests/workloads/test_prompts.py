@@ -62,6 +62,13 @@ def test_of_a_sharegpt_conversation_the_first_turn_is_sent(write: Write) -> None
     assert (found.id, found.text, found.prompt_class) == ("x_0", "Why?", "default")
 
 
+def test_the_turns_of_a_conversation_may_be_written_as_messages(write: Write) -> None:
+    turns = [{"role": "system", "content": ""}, {"role": "user", "content": "Why?"}, {"role": "assistant"}]
+    assert only(write({"id": "x_0", "conversations": turns})).text == "Why?"
+    lost = [{"role": "system", "content": "be nice"}, {"role": "user", "content": "Why?"}]
+    assert "begins with a question" in mistake(write({"conversations": lost}))
+
+
 LOST = [
     [{"from": "gpt", "value": "One."}, {"from": "human", "value": "continue"}],
     [{"from": "system", "value": "be nice"}, {"from": "human", "value": "Why?"}],
