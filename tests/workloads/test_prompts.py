@@ -102,6 +102,12 @@ def test_a_sharegpt_file_may_be_one_list_with_empty_conversations_and_equal_ids(
         ]
 
 
+def test_an_entry_of_a_list_on_one_line_is_named_by_its_number(write: Write) -> None:
+    rows: list[dict[str, object]] = [{"conversations": [{"from": "human", "value": "Why?"}]} for _ in range(3)]
+    rows[2] = {"conversations": [{"from": "human", "value": ""}]}
+    assert "line 1, entry 3: its text is empty" in mistake(write(json.dumps(rows)))
+
+
 def test_of_an_mt_bench_question_the_first_turn_is_sent_and_the_category_is_its_class(write: Write) -> None:
     found = only(write({"question_id": 81, "category": "writing", "turns": ["Write.", "Rewrite."]}))
     assert found == Prompt(id="81", text="Write.", prompt_class="writing")
@@ -160,7 +166,7 @@ BROKEN: list[tuple[tuple[object, ...], str]] = [
     ((GOOD, {"text": "x", "id": ["a"]}), "line 2: id should be text or a whole number"),
     ((GOOD, {"text": "x", "category": True}), "line 2: category should be text"),
     (({"id": 1, "text": "a"}, "", {"id": "1", "text": "b"}), "line 3: the id '1' is that of line 1"),
-    (('[{"id": 1, "text": "a"}, {"id": 1, "text": "b"}]',), "line 1: the id '1' is that of line 1"),
+    (('[{"id": 1, "text": "a"}, {"id": 1, "text": "b"}]',), "line 1, entry 2: the id '1' is that of line 1"),
     (("[", '{"text": "a"},', '{"text": "b"}', '{"text": "c"}]'), "line 3: after this entry a comma"),
     (("[", '{"text": "a"},', "{text: 3}]"), "line 3: is not JSON"),
     (('[{"text": "a"}]', "{}"), "line 1: something stands behind"),
