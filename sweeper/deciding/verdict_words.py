@@ -15,7 +15,7 @@ MAX_EXCLUDED = 3
 """So many excluded configurations are named."""
 
 
-MORE_LAUNCHES = " A larger budget.confirm_launches goes on."
+MORE_LAUNCHES = " A larger budget.confirm_launches goes on: a second look, for which nothing corrects."
 MORE_RESULTS = " Importing more repeats of both narrows that down."
 
 FRESH_LAUNCHES = "Only fresh launches confirm: budget.confirm_launches (5, say) of each of the best, at the end."

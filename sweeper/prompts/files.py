@@ -21,17 +21,17 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 
 def read_prompts(path: Path) -> tuple[Prompt, ...]:
     """The prompts of a file, in its order. Raises ValueError: file, line, what is wrong; the first mistake."""
-    found: list[tuple[int, Row]] = []
+    found: list[tuple[str, Row]] = []
     mistakes: list[str] = []
     num_left_out = 0
     try:
-        for line, raw in _rows(_content(path)):
+        for where, raw in _rows(_content(path)):
             try:
                 row = read_row(raw)
             except ValueError as error:
-                mistakes.append(f"line {line}: {error}")
+                mistakes.append(f"{where}: {error}")
             else:
-                found += [(line, row)] if row else []
+                found += [(where, row)] if row else []
                 num_left_out += row is None
     except ValueError as error:
         mistakes.append(str(error))
@@ -83,8 +83,8 @@ def _content(path: Path) -> str:
         raise ValueError(f"cannot be read: {error.strerror or error}") from None
 
 
-def _rows(content: str) -> Iterator[tuple[int, object]]:
-    """Each row with the line that it begins in. Raises ValueError where JSON ends."""
+def _rows(content: str) -> Iterator[tuple[str, object]]:
+    """Each row with where it begins, in words. Raises ValueError where JSON ends."""
     if content.lstrip()[:1] == "[":
         yield from _listed(content)
         return
@@ -92,18 +92,21 @@ def _rows(content: str) -> Iterator[tuple[int, object]]:
         if line.strip():
             with _in_line(number):
                 row = json.loads(line)
-            yield number, row
+            yield f"line {number}", row
 
 
-def _listed(content: str) -> Iterator[tuple[int, object]]:
-    """The entries of one JSON list, one by one: an entry is known by its line."""
+def _listed(content: str) -> Iterator[tuple[str, object]]:
+    """The entries of one JSON list, one by one: an entry is known by its line, and by its number in a long one."""
     decoder = json.JSONDecoder()
     place = _after_blanks(content, content.index("[") + 1)
     line = content.count("\n", 0, place) + 1
+    number = last = 0
     while content[place : place + 1] != "]":
         with _in_line(line):
             row, end = decoder.raw_decode(content, place)
-        yield line, row
+        number += 1
+        yield f"line {line}, entry {number}" if line == last else f"line {line}", row
+        last = line
         end = _after_blanks(content, end)
         if content[end : end + 1] == ",":
             end = _after_blanks(content, end + 1)
@@ -138,12 +141,12 @@ def _in_line(number: int) -> Iterator[None]:
     raise ValueError(f"line {number}: {about}; a line holds one object, or the file one list of them")
 
 
-def _twice(rows: Sequence[tuple[int, Row]]) -> list[str]:
+def _twice(rows: Sequence[tuple[str, Row]]) -> list[str]:
     """A line for each id that the file gives a second time."""
     first: dict[str, int] = {}
     return [
-        f"line {line}: the id {row.name!r} is that of line {rows[first[row.name]][0]}"
-        for index, (line, row) in enumerate(rows)
+        f"{where}: the id {row.name!r} is that of {rows[first[row.name]][0]}"
+        for index, (where, row) in enumerate(rows)
         if row.named and first.setdefault(row.name, index) != index
     ]
 

@@ -1,7 +1,8 @@
 """One row of a file of prompts: what of it is sent, under which name, as which kind.
 
     {"id": "queue", "text": "Write a ...", "prompt_class": "code"}      our own; "prompt" is "text", too
-    {"id": "x_0", "conversations": [{"from": "human", "value": ...}]}   ShareGPT: the first turn, a human's
+    {"id": "x_0", "conversations": [{"from": "human", "value": ...}]}   ShareGPT: the first turn, a human's;
+                                                                        as {"role": "user", "content": ...}, too
     {"question_id": 81, "category": "writing", "turns": [...]}          MT-bench, Spec-Bench: the first turn
     {"messages": [{"role": "user", "content": ...}]}                    OpenAI: the only turn of a user
 
@@ -95,8 +96,13 @@ def _text_of(row: Mapping[str, object]) -> object:
 
 def _first_question(turns: Sequence[Mapping[str, object]]) -> object:
     """The question that a conversation begins with; None when something else, that would be lost, comes first."""
-    said = [turn for turn in turns if turn.get("from") != "system" or turn.get("value")]
-    return said[0].get("value") if said and said[0].get("from") in ("human", "user") else None
+    said = [
+        (who, what)
+        for turn in turns
+        for who, what in [(turn.get("from", turn.get("role")), turn.get("value", turn.get("content")))]
+        if who != "system" or what
+    ]
+    return said[0][1] if said and said[0][0] in ("human", "user") else None
 
 
 def _only_question(messages: Sequence[Mapping[str, object]]) -> object:

@@ -62,6 +62,13 @@ def test_of_a_sharegpt_conversation_the_first_turn_is_sent(write: Write) -> None
     assert (found.id, found.text, found.prompt_class) == ("x_0", "Why?", "default")
 
 
+def test_the_turns_of_a_conversation_may_be_written_as_messages(write: Write) -> None:
+    turns = [{"role": "system", "content": ""}, {"role": "user", "content": "Why?"}, {"role": "assistant"}]
+    assert only(write({"id": "x_0", "conversations": turns})).text == "Why?"
+    lost = [{"role": "system", "content": "be nice"}, {"role": "user", "content": "Why?"}]
+    assert "begins with a question" in mistake(write({"conversations": lost}))
+
+
 LOST = [
     [{"from": "gpt", "value": "One."}, {"from": "human", "value": "continue"}],
     [{"from": "system", "value": "be nice"}, {"from": "human", "value": "Why?"}],
@@ -93,6 +100,12 @@ def test_a_sharegpt_file_may_be_one_list_with_empty_conversations_and_equal_ids(
             ("x-2", "Why 1?"),
             ("x-3", "Why 2?"),
         ]
+
+
+def test_an_entry_of_a_list_on_one_line_is_named_by_its_number(write: Write) -> None:
+    rows: list[dict[str, object]] = [{"conversations": [{"from": "human", "value": "Why?"}]} for _ in range(3)]
+    rows[2] = {"conversations": [{"from": "human", "value": ""}]}
+    assert "line 1, entry 3: its text is empty" in mistake(write(json.dumps(rows)))
 
 
 def test_of_an_mt_bench_question_the_first_turn_is_sent_and_the_category_is_its_class(write: Write) -> None:
@@ -153,7 +166,7 @@ BROKEN: list[tuple[tuple[object, ...], str]] = [
     ((GOOD, {"text": "x", "id": ["a"]}), "line 2: id should be text or a whole number"),
     ((GOOD, {"text": "x", "category": True}), "line 2: category should be text"),
     (({"id": 1, "text": "a"}, "", {"id": "1", "text": "b"}), "line 3: the id '1' is that of line 1"),
-    (('[{"id": 1, "text": "a"}, {"id": 1, "text": "b"}]',), "line 1: the id '1' is that of line 1"),
+    (('[{"id": 1, "text": "a"}, {"id": 1, "text": "b"}]',), "line 1, entry 2: the id '1' is that of line 1"),
     (("[", '{"text": "a"},', '{"text": "b"}', '{"text": "c"}]'), "line 3: after this entry a comma"),
     (("[", '{"text": "a"},', "{text: 3}]"), "line 3: is not JSON"),
     (('[{"text": "a"}]', "{}"), "line 1: something stands behind"),
