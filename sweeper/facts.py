@@ -1,11 +1,13 @@
-"""What is read from the host once, before the first launch: the engine's version and flags, models and GPUs."""
+"""What is read from the host before the first launch: the engine's version and flags, models and GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from launchers.base import CommandResult
+from launchers.errors import HostLost
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.errors import ConfigError
 from sweeper.fitting import context_mistakes, gpus_needed, too_few_gpus
@@ -94,6 +96,25 @@ def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Commands) -> Host
             **draft_build(spec, engine, launcher),
         },
     )
+
+
+def facts_now(spec: SweepSpec, engine: Engine, launcher: Commands, known: HostFacts) -> HostFacts:
+    """`known` with what may be exchanged under a sweep read anew: the engine's version and build, the driver, the
+    GPUs' settings. What cannot be read, as on a host that is out of reach for a moment, stays as it was known.
+    """
+    try:
+        version = engine_version(spec, engine, launcher)
+        build = {**engine_build(spec, engine, launcher), **(gpu_policy(spec, launcher) if known.gpu_names else {})}
+    except (ConfigError, HostLost):
+        return known
+    return replace(known, engine_version=version, build={**known.build, **build})
+
+
+def changes_between(before: HostFacts, after: HostFacts) -> str:
+    """What differs, in words; empty where nothing does."""
+    pairs = {"engine_version": (before.engine_version, after.engine_version)}
+    pairs |= {name: (before.build.get(name, "unknown"), told) for name, told in after.build.items()}
+    return ", ".join(f"{name} was {was} and is {now}" for name, (was, now) in pairs.items() if was != now)
 
 
 def all_values(spec: SweepSpec) -> Mapping[str, tuple[FlagValue, ...]]:

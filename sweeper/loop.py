@@ -8,6 +8,7 @@ from sweeper.breaker import Breaker, Launch
 from sweeper.deciding.plan import start_limit_s
 from sweeper.deciding.verdict import Verdict
 from sweeper.errors import FailureKind, NightOver, SweepAborted, SweepInterrupted
+from sweeper.facts import changes_between, facts_now
 from sweeper.health import read_health
 from sweeper.leases import LeaseLost
 from sweeper.night import Night
@@ -112,12 +113,17 @@ def stop_leftovers(rig: Rig) -> None:
 
 
 def after_launch(rig: Rig, study: Study, record: LaunchRecord) -> Rig:
-    """Clean a dirty host before the next try, say when the search is over, learn how long a start takes."""
+    """Clean a dirty host before the next try, say when the search is over, learn how long a start takes, and see
+    what was exchanged under the sweep: an engine, a driver.
+    """
     if record.failure is not None and record.failure.kind in (FailureKind.HOST_DIRTY, FailureKind.HOST_LOST):
         stop_leftovers(rig)
     if record.purpose is Purpose.SEARCH and (why := study.search_is_over(rig.spec.budget)):
         rig.view.notice(why)
-    return replace(rig, start_limit_s=start_limit_s(study.trials(), rig.spec.limits.start_s))
+    facts = facts_now(rig.spec, rig.engine, rig.launcher, rig.facts)
+    if changes := changes_between(rig.facts, facts):
+        rig.view.notice(f"host {rig.launcher.host} has changed: {changes}; launches from before are not compared")
+    return replace(rig, facts=facts, start_limit_s=start_limit_s(study.trials(), rig.spec.limits.start_s))
 
 
 def sync(tracker: Tracker, study: Study, rig: Rig, deadline_s: float | None = None) -> None:

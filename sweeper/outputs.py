@@ -32,7 +32,7 @@ ENOUGH = 10
 """A baseline that has repeated so many texts without one difference is taken to repeat itself always."""
 
 _LEAST = 3
-"""Fewer compared texts than this show no corruption."""
+"""Of fewer compared texts all must differ, each within its first few characters: one near-tie may come early."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,9 @@ class BaselineOutputs:
         return 4 * _early(self._own_apart) <= self._own_compared
 
     def _is_corrupt(self, apart: Sequence[_Apart], compared: int) -> bool:
-        return compared >= _LEAST and 2 * _early(apart) > compared and self._own_repeats
+        if compared < _LEAST:
+            return 0 < compared == sum(one.is_at_once for one in apart) and self._own_repeats
+        return 2 * _early(apart) > compared and self._own_repeats
 
     def _is_beyond_own(self, different: int, compared: int) -> bool:
         if not different or not self._own_compared:
@@ -199,6 +201,11 @@ class _Apart:
     def is_early(self) -> bool:
         """Whether in the first words; the end of a short answer is none of these."""
         return self.high <= EARLY and 2 * self.low < self.length
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether within the first few characters."""
+        return self.is_early and self.high <= _FIRST
 
 
 def _apart(texts: Sequence[str], known: Sequence[str]) -> _Apart | None:

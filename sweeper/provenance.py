@@ -33,7 +33,7 @@ _SNAPSHOT = re.compile(r"/snapshots/([0-9a-f]{40})/*\Z")
 def provenance_of(spec: SweepSpec, facts: HostFacts, host: str) -> dict[str, str]:
     """What every record of a launch says about where its numbers come from; what is not known is left out.
 
-    The same for all launches of one start of specsweep. Numbers of different provenance are not compared.
+    Numbers of different provenance are not compared.
     """
     return {
         "engine": spec.engine.name,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from launchers.base import CommandResult, LaunchSpec, ServerHandle, StopReport
+from launchers.errors import HostLost
 from launchers.gpu_sample import GpuSample
 from launchers.gpus import GpuReading
 from sweeper.deciding.verdict import VerdictKind
@@ -19,6 +20,7 @@ from sweeper.interrupts import Interrupts
 from sweeper.loop import run_sweep
 from sweeper.measuring.load import load_of
 from sweeper.objective import ObjectiveSpec, Term
+from sweeper.provenance import provenance_of
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.rig import Rig
 from sweeper.spec import BudgetSpec, EngineSpec, LimitsSpec, ModelSpec, StudySpec, SweepSpec, TrackingSpec
@@ -254,3 +256,39 @@ def test_starts_that_were_seen_teach_how_long_the_next_may_take(tmp_path: Path) 
     rig = replace(rig, spec=rig.spec.model_copy(update={"limits": roomy}))
     run_sweep(rig, open_study(tmp_path), Tracker(rig.spec.tracking, rig.clock), launch)
     assert limits[:4] == [1800, 1800, 1800, 120.5]
+
+
+class UpgradedLauncher(IdleLauncher):
+    """On this host the engine is exchanged in mid-sweep; later it does not answer for a while."""
+
+    version = "version: 100 (aaaaaaa)"
+
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
+        if not self.version:
+            raise HostLost("no answer")
+        is_asked = argv[-1] == "--version"
+        return CommandResult(0 if is_asked else 127, b"", self.version.encode() if is_asked else b"")
+
+
+def test_an_engine_that_is_exchanged_in_mid_sweep_is_seen_and_nothing_is_compared_across(tmp_path: Path) -> None:
+    launcher, view = UpgradedLauncher(), RecordingView()
+    rig = replace(make_rig(tmp_path, view), launcher=launcher)
+    rig = replace(rig, facts=replace(rig.facts, engine_version="100 (aaaaaaa)", build={"commit": "aaaaaaa"}))
+    budget = rig.spec.budget.model_copy(update={"baseline_every": 100})
+    rig = replace(rig, spec=rig.spec.model_copy(update={"budget": budget}))
+    versions = iter(["version: 100 (aaaaaaa)", "version: 200 (bbbbbbb)", ""])
+    seen: list[tuple[int, str]] = []
+
+    def launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:
+        launcher.version = next(versions, "")
+        seen.append((proposal.trial_number, rig.facts.engine_version))
+        record = record_of(proposal, speed(proposal.canonical))
+        told = provenance_of(rig.spec, rig.facts, "here")
+        return save(record.model_copy(update={"provenance": told}), {})
+
+    run_sweep(rig, open_study(tmp_path), Tracker(rig.spec.tracking, rig.clock), launch)
+    assert seen[:4] == [(0, "100 (aaaaaaa)"), (1, "100 (aaaaaaa)"), (2, "200 (bbbbbbb)"), (0, "200 (bbbbbbb)")]
+    assert {version for _, version in seen[2:]} == {"200 (bbbbbbb)"}, "silence tells nothing new"
+    told = "engine_version was 100 (aaaaaaa) and is 200 (bbbbbbb), commit was aaaaaaa and is bbbbbbb"
+    (notice,) = [line for line in view.notices if "has changed" in line]
+    assert notice == f"host here has changed: {told}; launches from before are not compared"

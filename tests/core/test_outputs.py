@@ -208,9 +208,17 @@ def test_most_texts_must_differ_early(count: int, corrupt: bool) -> None:
     assert compared([but(texts, dict.fromkeys(list(texts)[:count], 8))], [texts, texts]).corrupt is corrupt
 
 
-def test_two_texts_show_no_corruption() -> None:
+@pytest.mark.parametrize(
+    ("num_texts", "at", "corrupt"), [(2, 3, True), (1, 3, True), (2, 20, False), (1, 20, False)]
+)
+def test_of_few_texts_all_must_differ_at_once(num_texts: int, at: int, corrupt: bool) -> None:
+    texts = answers(count=num_texts, passes=1)
+    assert compared([but(texts, dict.fromkeys(texts, at))], [texts]).corrupt is corrupt
+
+
+def test_one_of_two_texts_is_not_all() -> None:
     texts = answers(count=2, passes=1)
-    assert not compared([but(texts, dict.fromkeys(texts, 3))], [texts]).corrupt
+    assert not compared([but(texts, dict.fromkeys(list(texts)[:1], 3))], [texts]).corrupt
 
 
 def test_early_flips_of_the_baseline_itself_excuse_early_flips() -> None:
