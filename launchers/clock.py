@@ -45,12 +45,15 @@ class SystemClock:
         return datetime.datetime.now(datetime.UTC)
 
     def zone(self) -> datetime.tzinfo:
-        """That of $TZ, else of /etc/localtime, else UTC: with its rules, where an offset alone has none."""
+        """That of $TZ, else of /etc/localtime, else UTC: with its rules, where an offset alone has none.
+
+        $TZ may be a name (`Europe/Berlin`) or a file (`:/etc/localtime`).
+        """
         name = os.environ.get("TZ", "").removeprefix(":")
         try:
-            if name:
+            if name and not name.startswith("/"):
                 return zoneinfo.ZoneInfo(name)
-            with Path("/etc/localtime").open("rb") as file:
+            with Path(name or "/etc/localtime").open("rb") as file:
                 return zoneinfo.ZoneInfo.from_file(file)
         except (
             OSError,

@@ -24,8 +24,8 @@ _SHAPES = (
     ),
     re.compile(rf"(\b[A-Z][A-Z0-9_]{{0,80}}_(?:TOKEN|KEY|SECRET)=['\"]?){_NO_SECRET}([^\s'\",;)}}]{{4,4000}})"),
     re.compile(
-        r"((?<![\w-])--(?:[a-z0-9]{1,40}[-_]){0,6}(?:key|token|password|passphrase|secret)[ =]['\"]?)"
-        rf"{_NO_SECRET}([^\s'\",]{{1,4000}})"
+        r"((?<![\w-])--(?:[a-z0-9]{1,40}[-_]){0,6}(?:key|token|password|passphrase|secret)"
+        rf"(?:[ =]|['\"]?, ?)['\"]?){_NO_SECRET}([^\s'\",]{{1,4000}})"
     ),
     # Tokens that name their kind: Hugging Face, OpenAI, GitHub, GitLab, Slack, AWS.
     re.compile(r"(\b)(hf_[A-Za-z0-9]{16,200}|sk-[A-Za-z0-9_-]{20,200}|gh[pousr]_[A-Za-z0-9]{20,250})"),

@@ -11,7 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -82,14 +82,23 @@ class LocalShell:
             os.close(descriptor)
 
 
+def _never() -> bool:
+    return False
+
+
 def run_program(
-    argv: Sequence[str], stdin: bytes, timeout_s: float, env: Mapping[str, str]
+    argv: Sequence[str],
+    stdin: bytes,
+    timeout_s: float,
+    env: Mapping[str, str],
+    given_up: Callable[[], bool] = _never,
 ) -> CommandResult | None:
     """Run a program on this machine, without a shell, `env` added to the environment; None when it took too long.
 
-    It is then killed with its process group. Raises OSError when it cannot be started.
+    Or when it was `given_up` meanwhile. It is then killed with its process group. Raises OSError when it cannot be
+    started.
     """
-    return _ended(_started(argv, {**os.environ, **env}), stdin, timeout_s)
+    return _ended(_started(argv, {**os.environ, **env}), stdin, timeout_s, given_up)
 
 
 def _started(argv: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -98,11 +107,13 @@ def _started(argv: Sequence[str], env: Mapping[str, str] | None = None) -> subpr
     return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True, env=env)
 
 
-def _ended(started: subprocess.Popen[bytes], stdin: bytes, timeout_s: float) -> CommandResult | None:
+def _ended(
+    started: subprocess.Popen[bytes], stdin: bytes, timeout_s: float, given_up: Callable[[], bool] = _never
+) -> CommandResult | None:
     """How it ended; None when it took too long. Killed with its group then, and when an exception interrupts."""
     with started as process:  # which closes the pipes and reaps, in the end
         try:
-            output = _exchange(process, stdin, timeout_s)
+            output = _exchange(process, stdin, timeout_s, given_up)
         finally:
             if process.returncode is None:  # not reaped yet, so the number still names this group
                 os.killpg(process.pid, signal.SIGKILL)
@@ -132,7 +143,9 @@ def lock_holder(clock: Clock) -> str:
     return " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
 
 
-def _exchange(process: subprocess.Popen[bytes], script: bytes, timeout_s: float) -> tuple[bytes, bytes] | None:
+def _exchange(
+    process: subprocess.Popen[bytes], script: bytes, timeout_s: float, given_up: Callable[[], bool]
+) -> tuple[bytes, bytes] | None:
     """Feed and drain the pipes until the process ended: (stdout, stderr), or None when it took too long.
 
     A background process that inherited the pipes is not waited for.
@@ -146,7 +159,7 @@ def _exchange(process: subprocess.Popen[bytes], script: bytes, timeout_s: float)
         selector.register(process.stdin, selectors.EVENT_WRITE, _feeder(process.stdin, script))
         selector.register(process.stdout, selectors.EVENT_READ, _drain(process.stdout, stdout))
         selector.register(process.stderr, selectors.EVENT_READ, _drain(process.stderr, stderr))
-        while selector.get_map() and clock.monotonic_s() < deadline_s:
+        while selector.get_map() and clock.monotonic_s() < deadline_s and not given_up():
             # In this order: only what has ended before the look can have nothing more to say after it.
             has_ended = process.poll() is not None
             ready = selector.select(0 if has_ended else _LOOK_S)
@@ -156,7 +169,7 @@ def _exchange(process: subprocess.Popen[bytes], script: bytes, timeout_s: float)
                 if next(key.data, None) is None:
                     selector.unregister(key.fileobj)
     try:
-        process.wait(max(0.0, deadline_s - clock.monotonic_s()))
+        process.wait(0.0 if given_up() else max(0.0, deadline_s - clock.monotonic_s()))
     except subprocess.TimeoutExpired:
         return None
     return bytes(stdout), bytes(stderr)

@@ -94,8 +94,11 @@ def span_of(text: str, now: datetime.datetime, local: datetime.tzinfo, last: Nig
 
 
 def shown_end(ends_at: datetime.datetime, now: datetime.datetime, zone: datetime.tzinfo) -> str:
-    """`07:00`; with the day of the week if it is more than a day away, with the date if more than a week."""
-    here = ends_at.astimezone(zone)
+    """`07:00`; with the day of the week if it is more than a day away, with the date if more than a week.
+
+    To the nearest minute: counted by another clock than the one on the wall, seven o'clock is a hair before seven.
+    """
+    here = (ends_at + datetime.timedelta(seconds=30)).astimezone(zone)
     distance = ends_at - now
     if distance < datetime.timedelta(hours=24):
         return here.strftime("%H:%M")

@@ -1,7 +1,8 @@
 """Tells somebody that a night has an event: by a command, or by a webhook. It never holds a sweep up nor fails it.
 
-Everything is sent from a thread of its own, in order. What cannot be sent is said in the sweep's log. Neither the
-URL nor anything that the other side answers is ever shown: both may hold secrets.
+The command and the webhook are told from a thread each, in order: one that hangs does not silence the other. What
+cannot be sent is said in the sweep's log. Neither the URL nor anything that the other side answers is ever shown:
+both may hold secrets.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ BACKOFF_S = 2.0
 """Before the second try; four times as long before each further one."""
 
 MAX_TEXT = 4000
+_KILL_S = 1.0
+"""So long is waited for a command that is killed because specsweep ends."""
+
 ENDINGS = (SpecsweepError, LauncherError, OSError, *STORAGE_ERRORS)
 """What ends a sweep with a message for a person."""
 
@@ -57,28 +61,41 @@ class Notifier:
         self._say = say
         self._patience_s = patience_s
         self._url = webhook_url(spec, os.environ)
-        self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="notifications", daemon=True)
         self._closing = threading.Event()
+        ways = {"command": self._run} if spec.command else {}
+        ways |= {"webhook": self._post} if self._url else {}
+        self._queues = {name: queue.SimpleQueue[Message | None]() for name in ways}
+        self._threads = [
+            threading.Thread(target=self._work, args=(name, send), name=f"notify {name}", daemon=True)
+            for name, send in ways.items()
+        ]
 
     def __enter__(self) -> Notifier:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._messages.put(None)
-        self._thread.join(self._patience_s)
+        for messages in self._queues.values():
+            messages.put(None)
+        until_s = self._clock.monotonic_s() + self._patience_s
+        for thread in self._threads:
+            thread.join(max(0.0, until_s - self._clock.monotonic_s()))
         self._closing.set()
-        if self._thread.is_alive():
+        if any(thread.is_alive() for thread in self._threads):
             self._say("notify: specsweep ends while a message is still being sent")
+            for thread in self._threads:
+                thread.join(_KILL_S)
 
     def tell(self, event: str, study: str, host: str, text: str) -> None:
         """Queue a message, if its event is asked for; returns at once."""
-        if event not in self._spec.events or not (self._spec.command or self._url):
+        if event not in self._spec.events:
             return
         lines = (plain(line, 500) for line in text[: 2 * MAX_TEXT].splitlines())
         at = self._clock.now().replace(microsecond=0)
-        self._messages.put(Message(event, study, host, "\n".join(lines)[:MAX_TEXT], _iso(at)))
+        message = Message(event, study, host, "\n".join(lines)[:MAX_TEXT], _iso(at))
+        for messages in self._queues.values():
+            messages.put(message)
 
     @contextmanager
     def ending(self, study: str, host: str) -> Iterator[None]:
@@ -92,11 +109,10 @@ class Notifier:
             self.tell("aborted", study, host, str(error))
             raise
 
-    def _work(self) -> None:
-        while (message := self._messages.get()) is not None:
-            for name, send in (("command", self._run), ("webhook", self._post)):
-                if (problem := self._with_retries(send, message)) and not self._closing.is_set():
-                    self._say(f"notify.{name}: {message.event} could not be told: {problem}")
+    def _work(self, name: str, send: Callable[[Message], str]) -> None:
+        while (message := self._queues[name].get()) is not None:
+            if (problem := self._with_retries(send, message)) and not self._closing.is_set():
+                self._say(f"notify.{name}: {message.event} could not be told: {problem}")
 
     def _with_retries(self, send: Callable[[Message], str], message: Message) -> str:
         """Why it could not be sent, at the last of the tries; empty once it was."""
@@ -113,11 +129,10 @@ class Notifier:
 
     def _run(self, message: Message) -> str:
         """Run the command: the text on its stdin, the rest in its environment."""
-        if not self._spec.command:
-            return ""
         env = {f"SPECSWEEP_{name.upper()}": value for name, value in asdict(message).items() if name != "text"}
         try:
-            result = run_program(self._spec.command, f"{message.text}\n".encode(), self._spec.timeout_s, env)
+            text = f"{message.text}\n".encode()
+            result = run_program(self._spec.command, text, self._spec.timeout_s, env, self._closing.is_set)
         except (OSError, ValueError) as error:
             return f"{self._spec.command[0]} cannot be run: {type(error).__name__}"
         if result is None:
@@ -126,8 +141,6 @@ class Notifier:
 
     def _post(self, message: Message) -> str:
         """Post it as JSON. `text` alone is what Slack, Mattermost and others show."""
-        if not self._url:
-            return ""
         try:
             status = post(self._url, asdict(message), self._spec.timeout_s)
         except ExchangeTimeout:

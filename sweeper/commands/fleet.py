@@ -49,10 +49,12 @@ def is_for_slurm(overrides: Sequence[str]) -> bool:
 def hosts_of(overrides: Sequence[str]) -> tuple[str, ...] | None:
     """The options of the group `host` in `hosts=[a,b]`; None without that.
 
-    Raises ConfigError; also for `hosts=slurm`, whose nodes nobody knows before they are given.
+    Raises ConfigError; also for `hosts=slurm`, whose nodes nobody knows before they are given, and for `slurm.*`.
     """
     if is_for_slurm(overrides):
         raise ConfigError(["hosts: slurm is for specsweep run alone; leave hosts and slurm.* away here"])
+    if stray := [text.partition("=")[0] for text in overrides if text.startswith(SLURM)]:
+        raise ConfigError([f"{plain(stray[0], 60)}: goes with hosts=slurm, which asks Slurm for nodes"])
     given = [text.removeprefix(HOSTS) for text in overrides if text.startswith(HOSTS)]
     if not given:
         return None

@@ -128,3 +128,5 @@ def test_an_end_is_told_as_a_person_would() -> None:
     assert shown_end(utc("2026-12-02T06:00"), now, BERLIN) == "07:00"
     assert shown_end(utc("2026-12-04T06:00"), now, BERLIN) == "Friday 07:00"
     assert shown_end(utc("2026-12-24T06:00"), now, BERLIN) == "2026-12-24 07:00"
+    hair = datetime.timedelta(microseconds=40)
+    assert shown_end(utc("2026-12-02T06:00") - hair, now, BERLIN) == "07:00"

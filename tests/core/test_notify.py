@@ -160,6 +160,22 @@ def test_a_command_that_cannot_run_or_hangs_is_said(command: tuple[str, ...], wh
     assert [why in line for line in said] == [True]
 
 
+def test_a_command_that_hangs_does_not_silence_the_webhook_and_is_not_left_behind(
+    receiver: Receiver, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    begun = tmp_path / "begun"
+    command = ("sh", "-c", f"echo $$ > {begun}; sleep 600")
+    spec = NotifySpec(webhook=receiver.url, command=command, timeout_s=600)
+    with Notifier(spec, FakeClock(), said.append, patience_s=3.0) as told:
+        told.tell("finished", "night", "gpu1", "done")
+        while not begun.exists() or not begun.read_text():
+            pass
+    assert [message["text"] for message in receiver.received] == ["done"]
+    assert said == ["notify: specsweep ends while a message is still being sent"]
+    assert not Path(f"/proc/{begun.read_text().strip()}").exists()
+
+
 def test_only_events_that_were_asked_for_are_told(receiver: Receiver) -> None:
     with notifier([], webhook=receiver.url, events=("aborted",)) as told:
         told.tell("finished", "night", "gpu1", "done")

@@ -28,6 +28,7 @@ def test_the_hosts_are_read_from_a_list() -> None:
     [
         (["hosts=[a,]"], "hosts: '[a,]' should be a list of options of host"),
         (["hosts=[a,a]"], "hosts: '[a,a]' names a host twice"),
+        (["slurm.nodes=2"], "slurm.nodes: goes with hosts=slurm"),
         (["hosts=[a,b]", "host=c"], "host=c: hosts=[a,b] chooses the hosts already"),
     ],
 )
