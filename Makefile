@@ -55,7 +55,7 @@ ci: check slow  ## everything
 
 docs: $(READY)  ## the documentation as a site, in build/site (strict: a broken link fails)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-	@echo 'open build/site/index.html'
+	@echo 'open build/site/index.html (its search works when it is served: python3 -m http.server -d build/site)'
 
 screenshots: $(READY)  ## take the documentation's pictures anew, from what tests see in the browser (minutes)
 	$(BIN)/pytest tests/browser tests/page -k 'list_has or charts_show or trials-40-1280-light'

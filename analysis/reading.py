@@ -15,6 +15,7 @@ from sweeper.deciding.lossless import Gate
 from sweeper.deciding.sharing import CLOSING_HOST, scale_host
 from sweeper.deciding.verdict import Simplicity, Verdict, decide, fresh_launches
 from sweeper.errors import ConfigError
+from sweeper.kept_run import COMPLETE, kept_runs
 from sweeper.kept_search import KeptSearch
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
@@ -45,6 +46,7 @@ class Reading:
     `recorded` has everything; `trials` is what may be compared, `aside` what may not. `objective` is the metric
     that holds what configurations are ranked by, `objective_text` how that was asked for.
     `settled`: a sweep has ended and nothing was measured since. `all_reduce`: what was timed without a server.
+    `ended`: how the last run did (sweeper/kept_run.py); empty where that is not known.
     `space`: how many combinations the space has, and how many of them are legal and distinct, where that is known.
     """
 
@@ -58,6 +60,7 @@ class Reading:
     last_verdict: str
     settled: bool
     fingerprint: Mapping[str, str]
+    ended: str = ""
     all_reduce: Findings | None = None
     space: tuple[int, int] | None = None
 
@@ -81,6 +84,11 @@ class Reading:
     def measured(self) -> tuple[LaunchRecord, ...]:
         """Every launch that was measured, in the order of their start."""
         return tuple(launch for launch in self.launches if launch.ok)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a sweep has ended for good: no launch of it is left to be made."""
+        return self.settled and self.ended in ("", COMPLETE)
 
     @cached_property
     def imported(self) -> bool:
@@ -157,6 +165,7 @@ class Stored:
     trials: Sequence[TrialRecord]
     fingerprint: Mapping[str, str]
     last_verdict: str = ""
+    ended: str = ""
     allow_lossy: bool = False
     closing_host: str = ""
     all_reduce: Findings | None = None
@@ -170,6 +179,7 @@ def read(store: StudyStore, simplicity: Simplicity) -> Reading:
         trials=store.trials(),
         fingerprint=_texts(store.fact("fingerprint")),
         last_verdict=_texts(store.fact("verdict")).get("text", ""),
+        ended=next((run.ended for run in kept_runs(store)), ""),
         allow_lossy=store.fact(ALLOW_LOSSY) is True,
         closing_host=str(store.fact(CLOSING_HOST) or ""),
         all_reduce=findings_of(store),
@@ -202,6 +212,7 @@ def reading_of(stored: Stored, simplicity: Simplicity) -> Reading:
         verdict=decide(trials, objective, simplicity, gate, host),
         last_verdict=secrets.hide(last),
         settled=last in said and bool(recorded) and not running,
+        ended=stored.ended,
         fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in stored.fingerprint.items()},
         all_reduce=stored.all_reduce,
         space=stored.space,

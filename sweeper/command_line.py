@@ -102,6 +102,8 @@ def _in_our_words(prog: str, message: str) -> str:
         told = f"{found[1]}: {found[3]} is not {_KINDS[found[2]]}"
     elif found := re.fullmatch(r"(\S+): expected (one|at least one) argument", told):
         told = f"{found[1]}: needs a value behind it"
+    elif found := re.fullmatch(r"(\S+): ignored explicit argument (.*)", told, re.DOTALL):
+        told = f"{found[1]}: takes no value; {found[2]} is one"
     command = prog.removeprefix("specsweep").strip()
     return f"{command}: {told}" if command else told
 

@@ -93,8 +93,11 @@ def how_it_ended(verdict: Verdict, launches_left: int) -> str:
 def kept_runs(store: StudyStore) -> tuple[KeptRun, ...]:
     """The last run on each host, the newest first; none in a study of an older specsweep, or an imported one."""
     lean, found = lean_backend(store.optuna), []
-    assert lean is not None  # as StudyStore.open makes it
-    for name in lean.study_attr_names(store.optuna._study_id, _FACT):
+    if lean is None:  # a study in memory
+        names = [name for name in store.optuna.user_attrs if name.startswith(_FACT)]
+    else:
+        names = list(lean.study_attr_names(store.optuna._study_id, _FACT))
+    for name in names:
         with suppress(ValidationError):
             found.append(KeptRun.model_validate(store.fact(name)))
     return tuple(sorted(found, key=lambda run: run.began_at, reverse=True))

@@ -55,7 +55,7 @@ def _lead(sides: Sequence[Side]) -> Bullets:
     for side in sides:
         reading = side.reading
         when = f", {moment(reading.span[0])} to {moment(reading.span[1])} UTC" if reading.span else ""
-        state = "finished" if reading.settled else "not finished"
+        state = "finished" if reading.is_over else "not finished"
         words = f"{count(len(reading.recorded), 'trial')}, {count(len(reading.launches), 'launch')}, {state}{when}"
         items.append(Markdown(f"**{inline(side.label)}:** {words}"))
     return Bullets(items)

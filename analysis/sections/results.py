@@ -87,8 +87,11 @@ def _state(reading: Reading) -> str:
     if running:
         words = f"not finished. Begun and not ended ({trials(running)}): being measured now, or interrupted."
         return f"{words} This report shows what is known so far."
-    if reading.settled:
+    if reading.is_over:
         return "finished."
+    if reading.settled:
+        words = f"not finished ({inline(reading.ended)}); the same command goes on."
+        return f"{words} This report shows what is known so far."
     if reading.last_verdict:
         return "going on. Launches were made since the last verdict; this report counts them in."
     return "not finished. This report shows what is known so far."

@@ -20,6 +20,9 @@ _MAX_SHOWN = 60
 _CHOSEN = ("preset",)
 """What a command line may choose beside the names of the schema."""
 
+_FILES = ("engine", "host", "model", "space", "workload", "study", "tracking")
+"""The sections that a file is chosen for."""
+
 _MAX_NAMES = 16
 
 _RESOLVING = re.compile(r"^\w+ raised while resolving interpolation: |\d+ required positional ")
@@ -164,7 +167,7 @@ def _rule(path: str, details: ErrorDetails) -> str:
     text = _RULES[details["type"]].format(path=path, names=", ".join(_names_at(details["loc"])), **context)
     if path == "budget.until" and details["type"] == "string_type":
         return "should be a time of day, as 07:00"
-    if details["type"] == "model_type" and isinstance(details["input"], str):
+    if details["type"] == "model_type" and isinstance(details["input"], str) and path in _FILES:
         return f"{text}; a file is chosen by {path}={details['input']}, in a preset by `- override /{path}: ...`"
     if details["type"] == "float_type" and path.endswith("_s"):
         return f"{text} of seconds"

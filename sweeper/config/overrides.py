@@ -13,7 +13,10 @@ from sweeper.config.mistakes import one_line, shown, unicode_mistake, valid_name
 GROUPS = ("engine", "host", "model", "space", "workload", "study", "study/sampler", "tracking", "preset")
 """The groups of `conf/`: `GROUP=OPTION` chooses a file."""
 
-_LISTS = re.compile(r"engine\.command|model\.prepare|study\.warm_start|(more_)?workloads?(\.[^.]+)?\.prompts")
+_LISTS = re.compile(
+    r"engine\.command|model\.prepare|study\.warm_start|(more_)?workloads?(\.[^.]+)?\.prompts|host\.(gpus|nodes)|notify\.(command|events)|hosts"
+)
+_TEXT = re.compile(r"[^\d.,\s-]")
 _SWEEPS = ("choice", "range", "interval", "tag")
 _HYDRA_FUNCTIONS = frozenset({*_SWEEPS, "bool", "float", "glob", "int", "shuffle", "sort", "str"})
 _SEARCHED = re.compile(r"space\.(env\.)?(?!(env|when)$)[^.]+")
@@ -84,6 +87,8 @@ def _sweep_refusal(asked: Asked) -> str:
     if key.startswith("engine.flags."):
         searched = f"'space.{key.removeprefix('engine.flags.')}={values}'"
         return f"{line}; to search it, write {searched}; for text with a comma: '{key}=\"{text}\"'"
+    if asked.sweep == "list" and _TEXT.search(text) and not key.startswith("space."):
+        return f"{line}; text with a comma: '{key}=\"{text}\"'"
     return f"{line}; only server flags are searched, below space: 'space.NAME={values}'"
 
 

@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 
 from analysis.report import markdown, write
 from sweeper.errors import FailureKind
+from sweeper.kept_run import KeptRun
 from sweeper.records import TrialState
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
@@ -25,6 +26,7 @@ from tests.analysis.builders import (
     won_night,
 )
 from tests.analysis.studies import changed, finish, report_of, section
+from tests.fakes import EPOCH
 
 pytestmark = pytest.mark.study
 
@@ -91,6 +93,20 @@ def test_secrets_are_not_in_the_report(store: StudyStore) -> None:
     assert "SECRET" not in report
     assert "--api-key '***'" in report
     assert "**State:** finished" in report
+
+
+@pytest.mark.parametrize(
+    ("how", "state"),
+    [
+        ("complete", "finished."),
+        ("interrupted", "not finished (interrupted)"),
+        ("night over", "not finished (night over)"),
+    ],
+)
+def test_a_sweep_that_ended_early_is_not_called_finished(store: StudyStore, how: str, state: str) -> None:
+    run = KeptRun(host="gpu1", overrides=(), folder="/", machine="m", began_at=EPOCH, trials_total=20, ended=how)
+    run.keep(store)
+    assert f"**State:** {state}" in report_of(store, won_night())
 
 
 def test_a_damaged_fact_does_not_stop_the_report(store: StudyStore) -> None:

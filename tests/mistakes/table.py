@@ -89,7 +89,7 @@ TABLE: tuple[Mistake, ...] = (
     Mistake(QUOTING, "a bracket left open", ("run", "space.spec_ngram_simple_size_m=choice(2,4"), ("a bracket is open",)),
     Mistake(QUOTING, "values without choice where one belongs", ("run", "budget.trials=10,20"), ("budget.trials=10,20: budget.trials has one value",)),
     Mistake(QUOTING, "a range from high to low", ("run", "space.spec_ngram_simple_size_m=range(8,2)"), ("space.spec_ngram_simple_size_m: 'range(8,2)': the range is empty", "not including")),
-    Mistake(QUOTING, "a path with a blank or a comma, unquoted twice", ("run", "study.dir=/data/a,b"), ("study.dir=/data/a,b", "study.dir")),
+    Mistake(QUOTING, "a path with a blank or a comma, unquoted twice", ("run", "study.dir=/data/a,b"), ('study.dir="/data/a,b"',)),
     Mistake(QUOTING, "a value with an equals sign", ("run", "study.name=a=b"), ("study.name",)),
     Mistake(QUOTING, "backslashes in a path", ("run", "study.dir=C:\\sweeps"), ("study.dir: 'C:\\\\sweeps' should not contain",)),
     Mistake(YAML, "a file that is empty", MINE, ("workload.prompts_file: names no prompts",), _workload("")),
