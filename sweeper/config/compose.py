@@ -25,7 +25,7 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from sweeper.config.files import YamlError, misplaced, not_utf8, trap_mistakes, yaml_mistake
+from sweeper.config.files import YamlError, misplaced, not_utf8, places_that_choose, trap_mistakes, yaml_mistake
 from sweeper.config.mistakes import NOT_GIVEN, one_line, shown, valid_names
 from sweeper.config.overrides import (
     GROUPS,
@@ -235,11 +235,23 @@ def _composed(loader: ConfigLoader, groups: list[str], config_dir: Path | None) 
         where = f" (in {config_dir})" if config_dir else ""
         text = one_line(re.split(r"Config search path|object_type=", str(error))[0].replace("full_key:", "at"))
         hint = next((f"; {told}" for words, told in _COMBINING_HINTS.items() if words in text), "")
-        raise ConfigError(traps or [f"the files cannot be combined{where}: {text}{hint}"]) from None
+        lines = traps or (_missing_option(text, loader, config_dir) if config_dir else [])
+        raise ConfigError(lines or [f"the files cannot be combined{where}: {text}{hint}"]) from None
     if traps:
         raise ConfigError(traps)
     OmegaConf.set_struct(config, False)
     return config
+
+
+def _missing_option(text: str, loader: ConfigLoader, folder: Path) -> list[str]:
+    """Where `defaults` name an option that has no file, and which there are; nothing for any other mistake."""
+    found = re.search(r"Could not find '(\w+)/([^']+)'", text)
+    if found is None or found[1] not in GROUPS:
+        return []
+    group, option = found.groups()
+    right = valid_names(option, loader.get_group_options(group))
+    missing = f"`defaults` name {option} here, but there is no {group}/{option}.yaml; {right}"
+    return [f"{place}: {missing}" for place in places_that_choose(option, folder)]
 
 
 def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -> SweepSpec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -100,6 +101,19 @@ def trap_mistakes(path: Path) -> list[str]:
         for name, _ in node.value
         if name.tag.rpartition(":")[2] == "null"
     ]
+
+
+def places_that_choose(option: str, folder: Path) -> list[str]:
+    """`FILE:LINE` of each entry in the `defaults` of the folder's files that names `option`."""
+    places = []
+    for path in sorted(folder.rglob("*.yaml")):
+        with suppress(yaml.YAMLError, UnicodeDecodeError, OSError):
+            root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+            pairs = root.value if isinstance(root, yaml.MappingNode) else []
+            chosen = [node for name, listed in pairs if name.value == "defaults" for node in _nodes(listed, set())]
+            lines = [one.start_mark.line + 1 for one in chosen if one.value in (option, f"{option}.yaml")]
+            places += [f"{path}:{line}" for line in lines]
+    return places
 
 
 def _blank(node: yaml.Node) -> str:
