@@ -20,7 +20,11 @@ BROKEN_FILES = [
     ("tab", "budget:\n\ttrials: 3\n", "preset/mine.yaml:3: not valid YAML: found character '\\t'"),
     ("alias", "budget: *nowhere\n", "preset/mine.yaml:2: not valid YAML: found undefined alias 'nowhere'"),
     ("object", "x: !!python/object:os.system {}\n", "preset/mine.yaml:2: not valid YAML: could not determine"),
-    ("no option", "defaults: [override /workload: nope]\n", "mine.yaml:2: `defaults` name nope here, but there is no workload/nope.yaml; valid: "),
+    (
+        "no option",
+        "defaults: [override /workload: nope]\n",
+        "mine.yaml:2: `defaults` name nope here, but there is no workload/nope.yaml; valid: ",
+    ),
     ("no group", "defaults: [override /worklod: chat]\n", "Could not override 'worklod'"),
     ("defaults", "defaults: chat\n", "defaults must be a list"),
     ("itself", "defaults: [mine]\n", "the files cannot be combined"),
