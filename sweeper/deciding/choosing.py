@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import statistics
 from collections.abc import Sequence
 
 from sweeper.deciding.drift import drift_of
@@ -37,19 +36,23 @@ class Choosing:
         known = {
             trial.number: [
                 launch
-                for launch in choosing(trial)
-                if (until is None or launch.started_at <= until) and usable(launch, objective)
+                for launch in trial.launches
+                if launch.purpose is not Purpose.CONFIRM
+                and usable(launch, objective)
+                and (until is None or launch.started_at <= until)
             ]
             for trial in trials
         }
         drift = drift_of(known.get(0, ()), objective)
         self._spread = noise_expected_of(known, objective, drift)
         self._values = {
-            number: tuple(corrected(launch, objective, drift) for launch in launches)
+            number: tuple([corrected(launch, objective, drift) for launch in launches])
             for number, launches in known.items()
         }
         self._means = {
-            number: statistics.fmean(map(math.log, values)) for number, values in self._values.items() if values
+            number: math.fsum(map(math.log, values)) / len(values)
+            for number, values in self._values.items()
+            if values
         }
 
     def values(self, number: int) -> Group:

@@ -11,7 +11,7 @@ from sweeper.records import LaunchRecord, TrialRecord
 
 def usable(launch: LaunchRecord, objective: str) -> bool:
     """Whether the launch has a measured objective: not an estimate, and something a ratio can be formed of."""
-    return launch.ok and not launch.estimated and launch.metrics.get(objective, 0.0) > 0
+    return launch.failure is None and not launch.estimated and launch.metrics.get(objective, 0.0) > 0
 
 
 def lost_to_host(launch: LaunchRecord) -> bool:

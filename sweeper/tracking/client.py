@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 from collections.abc import Callable
@@ -100,7 +101,11 @@ def load_mlflow() -> tuple[type[Exception], ...]:
 
 
 def open_client(place: Place) -> MlflowClient:
-    """A client for the store; an SQLite database is made if it is missing. Raises what `load_mlflow` names."""
+    """A client for the store; an SQLite database is made if it is missing. Raises what `load_mlflow` names.
+
+    What has been loaded by now stays. It is not searched for garbage again: that took a quarter of a second after
+    every other launch.
+    """
     from mlflow import MlflowClient
 
     if place.database:
@@ -108,7 +113,9 @@ def open_client(place: Place) -> MlflowClient:
             _make_database(place.database, place.artifact_root or "")
         check_database(place.database)
         check_writable(place.database)
-    return MlflowClient(tracking_uri=place.uri)
+    client = MlflowClient(tracking_uri=place.uri)
+    gc.freeze()
+    return client
 
 
 def _make_database(database: Path, artifact_root: str) -> None:
