@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from sweeper.samplers.distinct import Values
 from sweeper.samplers.flat import FlatSampler
 from sweeper.samplers.in_order import InOrderSampler
+from sweeper.samplers.narrowed import NarrowedSampler
 
 Factory = Callable[[int], BaseSampler]
 """Makes a sampler from a seed."""
@@ -65,9 +66,10 @@ def make_factory(settings: SamplerSettings, listed: Listed) -> Factory:
 
     def tpe(seed: int) -> BaseSampler:
         # `group` lets the multivariate model see conditional parameters.
-        return _quietly(
+        inner = _quietly(
             lambda: optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup, multivariate=True, group=True)
         )
+        return NarrowedSampler(inner)
 
     def gp(seed: int) -> BaseSampler:
         inner = _quietly(

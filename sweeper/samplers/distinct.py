@@ -18,7 +18,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from sweeper.samplers.snapshot import snapshot
+from sweeper.samplers.snapshot import hand_over, snapshot
 
 Values = dict[str, Any]
 Choose = Callable[[str, BaseDistribution], Any]
@@ -119,7 +119,7 @@ class DistinctSampler(BaseSampler):
             except SpaceExhausted:
                 break
             if self._fresh(values):
-                self._keep_notes(study, trial, shown)
+                hand_over(shown, study, trial)
                 return values
         if given:
             return values
@@ -134,13 +134,6 @@ class DistinctSampler(BaseSampler):
             if self._fresh(values):
                 return values
         raise SpaceExhausted(f"no untried configuration found in {ATTEMPTS + RANDOM_ATTEMPTS} proposals")
-
-    def _keep_notes(self, study: Study, trial: FrozenTrial, shown: Study) -> None:
-        """What the wrapped sampler wrote down about its accepted plan, written down with the trial itself."""
-        noted = shown.get_trials(deepcopy=False)[trial.number].system_attrs
-        for name, value in noted.items():
-            if trial.system_attrs.get(name) != value:
-                study._storage.set_trial_system_attr(trial._trial_id, name, value)
 
     def _draw(self, study: Study, trial: FrozenTrial, given: Values, seed: int) -> Values:
         inner = self._factory(seed)

@@ -15,7 +15,7 @@ class _Shown(InMemoryStorage):
     """Holds trials without copying those that have ended: nobody changes them any more."""
 
     def show(self, study_id: int, trials: Sequence[FrozenTrial]) -> None:
-        """These are the study's trials, in the order of their numbers, which count from 0."""
+        """These are the study's trials, in the order of their numbers."""
         shown = [trial if trial.state.is_finished() else copy.deepcopy(trial) for trial in trials]
         self._studies[study_id].trials = shown
         self._trial_id_to_study_id_and_number = {t._trial_id: (study_id, n) for n, t in enumerate(shown)}
@@ -30,3 +30,11 @@ def snapshot(directions: Sequence[StudyDirection], trials: Sequence[FrozenTrial]
     )
     storage.show(study._study_id, trials)
     return study
+
+
+def hand_over(shown: Study, study: Study, trial: FrozenTrial) -> None:
+    """Note in `study` what a sampler has noted about its trial in the snapshot `shown`."""
+    noted = shown._storage.get_trial(trial._trial_id).system_attrs
+    for name, value in noted.items():
+        if trial.system_attrs.get(name) != value:
+            study._storage.set_trial_system_attr(trial._trial_id, name, value)
