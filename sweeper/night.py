@@ -10,8 +10,7 @@ from sweeper.deadline import NightSpan, shown_end
 from sweeper.deciding.affordable import CONFIRMATION, RECHECKS, SEARCH, Purse, afford, under
 from sweeper.deciding.plan import Progress
 from sweeper.night_facts import NightFacts, require_power, required_span
-from sweeper.purses import purses_of, time_left_s
-from sweeper.records import TrialRecord
+from sweeper.purses import Purses
 from sweeper.rig import Rig
 from sweeper.spec import BudgetSpec
 from sweeper.study import Study
@@ -45,6 +44,7 @@ class Night:
         self._asked = rig.spec.budget
         self._span = span
         self._facts = NightFacts(study.store, rig.launcher.host)
+        self._purses = Purses(rig.spec, rig.launcher.host)
         self._cut = self._facts.cut(self._asked, span)
         self._began_at, self._began_s = rig.clock.now(), rig.clock.boottime_s()
         self._jump_s = 0.0
@@ -74,13 +74,14 @@ class Night:
         """What the next launch is chosen under; None when none fits any more. Says what is left out, and why."""
         self._watch_clock()
         trials = self._study.trials()
-        decision = afford(self._study.next_step, self._asked, trials, self._purses(trials), self._cut)
+        purses = self._purses.of(trials, self._span, self._until_s())
+        decision = afford(self._study.next_step, self._asked, trials, purses, self._cut)
         short = " and ".join(decision.short_of)
         for what in sorted(decision.cut - self._cut, key=list(_SAID).index):
             self._rig.view.notice(f"{short}: {_SAID[what]}")
         if decision.budget is None and not self._is_over:
             self._is_over = True
-            self._rig.view.notice(f"{short}: no further launch would end in time{self._least(trials)}")
+            self._rig.view.notice(f"{short}: no further launch would end in time{_least(purses)}")
         if decision.cut != self._cut:
             self._cut = decision.cut
             self._facts.keep_cut(self._asked, self._span, self._cut)
@@ -88,9 +89,8 @@ class Night:
 
     def left_s(self) -> float | None:
         """Seconds until the server of a launch must be stopped; None without an end."""
-        spec, host, trials = self._rig.spec, self._rig.launcher.host, self._study.trials()
-        left_s = time_left_s(spec, host, trials, self._span, self._until_s())
-        return None if left_s is None else left_s - spec.limits.stop_grace_s
+        left_s = self._purses.time_left_s(self._study.trials(), self._span, self._until_s())
+        return None if left_s is None else left_s - self._rig.spec.limits.stop_grace_s
 
     def progress(self) -> Progress:
         """Where the sweep stands, with the end of the night."""
@@ -144,14 +144,11 @@ class Night:
             self._rig.view.notice(f"{told}; the night still ends in {spent(max(0.0, self._until_s() or 0.0))}")
             self._jump_s = jump_s
 
-    def _purses(self, trials: Sequence[TrialRecord]) -> list[Purse]:
-        """What runs out, as far as it was asked for."""
-        return purses_of(self._rig.spec, self._rig.launcher.host, trials, self._span, self._until_s())
 
-    def _least(self, trials: Sequence[TrialRecord]) -> str:
-        """What a first launch needs, in words; empty once launches have taught what they take."""
-        first_s = next((p.first for p in self._purses(trials) if p.is_time and not p.learned.known), None)
-        if first_s is None:
-            return ""
-        settings = "limits.start_s, workload.warmup_max_s and limits.stop_grace_s"
-        return f": before one has been measured {spent(first_s)} are needed ({settings})"
+def _least(purses: Sequence[Purse]) -> str:
+    """What a first launch needs, in words; empty once launches have taught what they take."""
+    first_s = next((purse.first for purse in purses if purse.is_time and not purse.learned.known), None)
+    if first_s is None:
+        return ""
+    settings = "limits.start_s, workload.warmup_max_s and limits.stop_grace_s"
+    return f": before one has been measured {spent(first_s)} are needed ({settings})"

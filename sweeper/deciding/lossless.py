@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
+from sweeper.deciding.per_trial import PerTrial
 from sweeper.outputs import BaselineOutputs, OutputComparison, compare_outputs
-from sweeper.records import LaunchRecord, TrialRecord
+from sweeper.records import TrialRecord
 
 Admits = Callable[[TrialRecord], bool]
 """Whether a trial may win."""
@@ -48,26 +50,19 @@ class Seen:
 
     def __init__(self) -> None:
         self._basis: tuple[object, ...] = ()
-        self._known: dict[int, tuple[tuple[LaunchRecord, ...], bool]] = {}
+        self._is_barred: PerTrial[bool] = PerTrial(lambda trial: False)
 
     def barred(self, trials: Sequence[TrialRecord]) -> frozenset[int]:
         """Numbers of those of `trials`, whose first is the baseline, that may not win."""
         baseline = BaselineOutputs(trials[0])
         if baseline.basis != self._basis:
-            self._basis, self._known = baseline.basis, {}
-        return frozenset(trial.number for trial in trials[1:] if self._is_barred(trial, baseline))
-
-    def _is_barred(self, trial: TrialRecord, baseline: BaselineOutputs) -> bool:
-        launches, found = self._known.get(trial.number, ((), False))
-        if launches is not trial.launches and not same_launches(launches, trial.launches):
-            found = any(launch.lossy for launch in trial.measured) or baseline.corrupts(trial)
-        self._known[trial.number] = trial.launches, found
-        return found
+            self._basis, self._is_barred = baseline.basis, PerTrial(lambda trial: _is_barred(trial, baseline))
+        rivals = trials[1:]
+        return frozenset(compress((trial.number for trial in rivals), self._is_barred.of(rivals)))
 
 
-def same_launches(some: Sequence[LaunchRecord], others: Sequence[LaunchRecord]) -> bool:
-    """Whether these are the very same records."""
-    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
+def _is_barred(trial: TrialRecord, baseline: BaselineOutputs) -> bool:
+    return any(launch.lossy for launch in trial.measured) or baseline.corrupts(trial)
 
 
 def _objections(trial: TrialRecord, found: OutputComparison) -> tuple[str, ...]:

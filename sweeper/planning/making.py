@@ -21,7 +21,7 @@ from sweeper.planning.launches import next_launches
 from sweeper.planning.model import Plan
 from sweeper.planning.search import search_words, standing_words, unchecked
 from sweeper.planning.survey import survey
-from sweeper.purses import purses_of
+from sweeper.purses import Purses
 from sweeper.searching import search_of
 from sweeper.spec import SweepSpec
 from sweeper.storage import StudyStore
@@ -53,7 +53,7 @@ def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: Notes = lambda eng
     launches = launches_to_go(progress, budget, is_complete=is_complete)
     time, now = launch_time(spec, known), clock.now()
     end = ends(launches, time, _spread_s(spec, known), now)
-    purses = purses_of(spec, spec.host.name, trials, span, _until_s(span, now))
+    purses = Purses(spec, spec.host.name).of(trials, span, _until_s(span, now))
     made = Plan(
         study=spec.study.name,
         host=spec.host.name,

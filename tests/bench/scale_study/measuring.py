@@ -11,7 +11,7 @@ from pathlib import Path
 from launchers.clock import SystemClock
 from sweeper.deciding.affordable import afford
 from sweeper.deciding.plan import start_limit_s
-from sweeper.purses import purses_of, time_left_s
+from sweeper.purses import Purses
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.spec import SweepSpec
 from sweeper.study import Study
@@ -47,7 +47,8 @@ def run_some(directory: Path, sampler: str, num_trials: int, count: int, storage
     study.progress(spec.budget)
     tracker.sync(study)
     start_limit_s(study.trials(), spec.limits.start_s)
-    proposal = _asked(study, spec)
+    purses = Purses(spec, HOST)
+    proposal = _asked(study, purses, spec)
     start_s, start_cpu_s = time.perf_counter() - STARTED, time.process_time()
     own: list[float] = []
     own_cpu: list[float] = []
@@ -62,21 +63,21 @@ def run_some(directory: Path, sampler: str, num_trials: int, count: int, storage
         start_limit_s(study.trials(), spec.limits.start_s)
         study.progress(spec.budget)
         tracker.sync(study)
-        proposal = _asked(study, spec)
+        proposal = _asked(study, purses, spec)
         own.append(time.perf_counter() - began)
         own_cpu.append(time.process_time() - began_cpu)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Needed(start_s, start_cpu_s, own, own_cpu, peak)
 
 
-def _asked(study: Study, spec: SweepSpec) -> Proposal | None:
+def _asked(study: Study, purses: Purses, spec: SweepSpec) -> Proposal | None:
     """The next proposal, chosen as in a night that ends (night.py)."""
     trials = study.trials()
-    decision = afford(study.next_step, spec.budget, trials, purses_of(spec, HOST, trials, None, None), frozenset())
+    decision = afford(study.next_step, spec.budget, trials, purses.of(trials, None, None), frozenset())
     assert decision.budget is not None
-    time_left_s(spec, HOST, study.trials(), None, None)
+    purses.time_left_s(study.trials(), None, None)
     proposal = study.ask(decision.budget)
-    time_left_s(spec, HOST, study.trials(), None, None)
+    purses.time_left_s(study.trials(), None, None)
     return proposal
 
 
