@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sweeper.command_line import complain, parse
 from sweeper.errors import ConfigError, ExitCode, SpecsweepError, SweepInterrupted
+from sweeper.garbage import no_search_for_garbage
 from sweeper.known_secrets import KNOWN
 from sweeper.streams import settle_stdout, settle_streams
 
@@ -48,7 +49,9 @@ def _command(arguments: argparse.Namespace) -> ExitCode:
     _require_folders()
     name = str(arguments.command)
     word = f"{name}_" if iskeyword(name) else name  # `import` can be no name in Python
-    function: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(f"sweeper.commands.{word}"), word)
+    with no_search_for_garbage():
+        module = import_module(f"sweeper.commands.{word}")
+    function: Callable[[argparse.Namespace], ExitCode] = getattr(module, word)
     return function(arguments)
 
 

@@ -22,6 +22,7 @@ from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
 from pydantic_core import from_json
 
+from sweeper.garbage import no_search_for_garbage
 from sweeper.memory import sharing
 from sweeper.records import LaunchRecord
 from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
@@ -155,19 +156,13 @@ class LeanStorage(RDBStorage):
 
 @contextmanager
 def _growing(num_trials: int) -> Iterator[None]:
-    """Nothing of what is read becomes garbage: looking for some is a third of the time that reading takes.
-
-    Nor is it looked for later in all that thousands of trials are: it would take a second now and then.
+    """Nothing of what is read becomes garbage. Nor is it looked for later in all that thousands of trials are: it
+    would take a second now and then.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with no_search_for_garbage():
         yield
-    finally:
-        if was_enabled:
-            gc.enable()
-        if num_trials >= _MANY:
-            gc.freeze()
+    if num_trials >= _MANY:
+        gc.freeze()
 
 
 def _attr(study_id: int, name: str) -> sqlalchemy.Select[Any]:

@@ -57,7 +57,12 @@ def read_saved(text: str) -> SavedLaunch | Unreadable:
     try:
         return SavedLaunch.model_validate_json(text)
     except (ValidationError, ValueError, RecursionError) as error:
-        return Unreadable(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        return refused(error)
+
+
+def refused(error: Exception) -> Unreadable:
+    """What could not be read, with the first line of why."""
+    return Unreadable(str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
 def unreadable(where: str, reason: str) -> SpecsweepError:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +14,7 @@ from sweeper.commands.as_json import print_json
 from sweeper.commands.writing import writing
 from sweeper.engines.registry import simplicity_of
 from sweeper.errors import ConfigError, ExitCode, Together
+from sweeper.garbage import no_search_for_garbage
 from sweeper.spec import STUDY_NAME, StudySpec
 from sweeper.storage import StudyStore
 from sweeper.text import plain
@@ -27,22 +26,7 @@ if TYPE_CHECKING:
 _FORMATS = (".html", ".md")
 
 
-@contextmanager
-def _few_cycles() -> Iterator[None]:
-    """While open nothing looks for garbage in cycles: the records, all of them kept, are gone through each time.
-
-    That is 15 % of a report's time.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@_few_cycles()
+@no_search_for_garbage()
 def report(arguments: argparse.Namespace) -> ExitCode:
     """Write the report of a study, or of several beside one another; `output` "-" prints it as Markdown.
 
@@ -76,7 +60,7 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     return ExitCode.OK
 
 
-@_few_cycles()
+@no_search_for_garbage()
 def write_beside(study: StudySpec, engine_name: str) -> list[Path]:
     """Write the report of a study, both kinds, where `specsweep report` does; their paths, the page's first.
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from launchers.clock import Clock, SystemClock
 from sweeper import config
 from sweeper.errors import ExitCode, Together
+from sweeper.garbage import no_search_for_garbage
 from sweeper.standing.glance import glance
 from sweeper.standing.model import Standing
 from sweeper.standing.words import lines
@@ -31,7 +32,7 @@ def status(arguments: argparse.Namespace) -> ExitCode:
         together.mistakes.append(
             f"--watch: {arguments.watch:g} is no time between looks; use {LEAST_WATCH_S:g} to 86400 s"
         )
-    with together:
+    with together, no_search_for_garbage():
         place = config.load_place(arguments.overrides, arguments.config_dir)
         store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
     together.tell()

@@ -16,6 +16,7 @@ from sweeper.catalogue import Catalogue, Entry, catalogue
 from sweeper.commands.as_json import print_json
 from sweeper.commands.screen import screen
 from sweeper.errors import ExitCode
+from sweeper.garbage import no_search_for_garbage
 from sweeper.metrics import METRICS
 from sweeper.tally import spent
 from sweeper.text import plain
@@ -28,6 +29,7 @@ _MAX_VERDICT = 60
 _DAYS_FROM = 3
 
 
+@no_search_for_garbage()
 def studies(arguments: argparse.Namespace) -> ExitCode:
     """List the studies of a storage, newest first. Raises ConfigError."""
     place = config.load_place(arguments.overrides, arguments.config_dir)

@@ -39,7 +39,7 @@ from sweeper.config.overrides import (
     without_lost,
 )
 from sweeper.config.own_file import named_in, own_file
-from sweeper.config.schema import to_place, to_spec
+from sweeper.config.places import to_place
 from sweeper.config.secret_values import learn_secrets
 from sweeper.config.sweeps import Sweep
 from sweeper.config.values import LIBRARY_ERRORS, apply, echoes, expand_home, resolved, without_echoes
@@ -259,6 +259,10 @@ def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -
     before = resolved(config, "", {}).get("space")
     told = {line: line for one in asked for line in apply(config, one)}
     expand_home(config)
+    from sweeper.config.schema import (
+        to_spec,
+    )  # with all engines and samplers, which commands on a study do without
+
     data = resolved(config, "", told)
     learn_secrets(data)
     if "preset" in data:

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import ValidationError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from sweeper.addresses import is_shared, normal_url
-from sweeper.config.mistakes import one_line, shown
+from sweeper.config.mistakes import one_line, schema_mistakes, shown
+from sweeper.errors import ConfigError
+from sweeper.spec import StudyPlace
 from sweeper.tracking.place import uri_mistake
 
 _NOT_IN_URL = re.compile(r"[?#%\\\x00-\x1f]")
 _SQLITE = "sqlite:///"
+
+
+def to_place(data: Mapping[str, object], told: Mapping[str, str]) -> StudyPlace:
+    """Where the study and its view are; what else is wrong or missing does not matter. Raises ConfigError."""
+    study, tracking = mapping(data.get("study")), mapping(data.get("tracking"))
+    mistakes = [line for path, line in told.items() if line and path.startswith(("study", "tracking"))]
+    mistakes += place_mistakes(study, tracking)
+    name = str(mapping(data.get("engine")).get("name", ""))
+    try:
+        asked = json.dumps({"study": study, "tracking": tracking, "engine_name": name}, default=str)
+        place = StudyPlace.model_validate_json(asked)
+    except ValidationError as error:
+        raise ConfigError(list(dict.fromkeys([*mistakes, *schema_mistakes(error, told)]))) from None
+    if mistakes:
+        raise ConfigError(list(dict.fromkeys(mistakes)))
+    return place
 
 
 def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) -> list[str]:
@@ -59,6 +79,11 @@ def _storage_mistake(storage: str, uri: str) -> str:
 
 def _file_of(address: str) -> Path:
     return Path(address.removeprefix(_SQLITE).partition("?")[0]).absolute()
+
+
+def mapping(raw: object) -> Mapping[str, object]:
+    """A part of the configuration; an empty one when it is none (the schema complains of that)."""
+    return raw if isinstance(raw, Mapping) else {}
 
 
 def _text(values: Mapping[str, object], name: str) -> str:

@@ -14,7 +14,7 @@ from launchers.replies import MARKER
 from sweeper.config.conditions import BuiltSpace, build_space
 from sweeper.config.mistakes import schema_mistakes, shown, valid_names
 from sweeper.config.objectives import build_objective
-from sweeper.config.places import place_mistakes
+from sweeper.config.places import mapping, place_mistakes
 from sweeper.config.prompt_files import prompt_reader
 from sweeper.config.sweeps import Reader
 from sweeper.config.workloads import BuiltWorkloads, build_workloads
@@ -23,7 +23,7 @@ from sweeper.errors import ConfigError
 from sweeper.probing.settings import probe_mistakes
 from sweeper.searching import sampler_mistakes
 from sweeper.space import domain_values
-from sweeper.spec import Domain, FlagValue, Interval, StudyPlace, SweepSpec
+from sweeper.spec import Domain, FlagValue, Interval, SweepSpec
 
 _MAX_LISTED = 1000
 _PLACEHOLDER = {"parameters": [{"name": "x", "domain": {"kind": "choice", "values": [1]}}]}
@@ -45,23 +45,21 @@ def to_spec(
     `space_before` is `space` before the command line changed it; `told` holds mistakes that were found
     already, each under the path that is therefore missing from `data`. `config_dir` may hold files of prompts.
     """
-    engine = _mapping(data.get("engine"))
+    engine = mapping(data.get("engine"))
     flags = {
-        name: value
-        for name, value in _mapping(engine.get("flags")).items()
-        if isinstance(value, str | int | float)
+        name: value for name, value in mapping(engine.get("flags")).items() if isinstance(value, str | int | float)
     }
-    built = build_space(_mapping(data.get("space")), space_before, flags, read)
+    built = build_space(mapping(data.get("space")), space_before, flags, read)
     missing = {path.removeprefix("space.") for path in told if path.startswith("space.")}
     about = tuple(f"space.when.{name}:" for name in missing)  # a condition for what is missing is no mistake
     is_read = isinstance(data.get("space"), Mapping)
     space = [line for line in built.mistakes if is_read and not line.startswith(about)]
     mistakes = [*filter(None, told.values()), *space, *_engine_mistakes(engine.get("name"), flags, built)]
-    mistakes += _env_value_mistakes(engine.get("name"), _mapping(engine.get("env")), built)
+    mistakes += _env_value_mistakes(engine.get("name"), mapping(engine.get("env")), built)
     loads = build_workloads(data, prompt_reader(config_dir), tuple(told))
     objective, wrong = build_objective(data.get("objective", _OBJECTIVE), loads.names)
     mistakes += [*loads.mistakes, *wrong, *_env_mistakes(data)]
-    mistakes += place_mistakes(_mapping(data.get("study")), _mapping(data.get("tracking")))
+    mistakes += place_mistakes(mapping(data.get("study")), mapping(data.get("tracking")))
     try:
         assembled = _assembled(data, built, loads)
         if "objective" in data:
@@ -80,22 +78,6 @@ def to_spec(
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return spec
-
-
-def to_place(data: Mapping[str, object], told: Mapping[str, str]) -> StudyPlace:
-    """Where the study and its view are; what else is wrong or missing does not matter. Raises ConfigError."""
-    study, tracking = _mapping(data.get("study")), _mapping(data.get("tracking"))
-    mistakes = [line for path, line in told.items() if line and path.startswith(("study", "tracking"))]
-    mistakes += place_mistakes(study, tracking)
-    name = str(_mapping(data.get("engine")).get("name", ""))
-    try:
-        asked = json.dumps({"study": study, "tracking": tracking, "engine_name": name}, default=str)
-        place = StudyPlace.model_validate_json(asked)
-    except ValidationError as error:
-        raise ConfigError(list(dict.fromkeys([*mistakes, *schema_mistakes(error, told)]))) from None
-    if mistakes:
-        raise ConfigError(list(dict.fromkeys(mistakes)))
-    return place
 
 
 def _node_mistakes(spec: SweepSpec) -> list[str]:
@@ -151,11 +133,6 @@ def _finish_mistakes(spec: SweepSpec) -> list[str]:
     if spec.on_finish_port is not None and spec.on_finish != "serve_best":
         lines.append(f"on_finish_port: {spec.on_finish_port} has no meaning without on_finish=serve_best")
     return lines
-
-
-def _mapping(raw: object) -> Mapping[str, object]:
-    """`raw`, or nothing when it is no mapping (the schema complains of that)."""
-    return raw if isinstance(raw, Mapping) else {}
 
 
 def _assembled(data: Mapping[str, object], built: BuiltSpace, loads: BuiltWorkloads) -> dict[str, object]:
@@ -249,7 +226,7 @@ def _env_mistakes(data: Mapping[str, object]) -> list[str]:
     """Names that no shell could set, and the one by which a server's processes are found again."""
     lines = []
     for group in ("engine", "space"):
-        for name in _mapping(_mapping(data.get(group)).get("env")):
+        for name in mapping(mapping(data.get(group)).get("env")):
             if name == MARKER:
                 lines.append(f"{group}.env.{name}: is set by specsweep itself: it finds its servers by it")
             elif not _ENV_NAME.fullmatch(name):

@@ -10,15 +10,17 @@ from pathlib import Path
 
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.course import best_so_far, last_failures, luck_pct
+from sweeper.garbage import no_search_for_garbage
 from sweeper.later_launches import LaterLaunches, lean_backend
 from sweeper.lean_storage import LeanStorage
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
 from sweeper.objective import SCORE
 from sweeper.records import LaunchRecord, TrialRecord, TrialState
-from sweeper.saved_launch import SavedLaunch, read_saved
+from sweeper.saved_launch import SavedLaunch
 from sweeper.secrets import secrets_of
 from sweeper.standing.beacon import notes
+from sweeper.standing.briefs import read_brief
 from sweeper.standing.model import Best, Failed, Standing
 from sweeper.standing.rows import Outline, count_launches, last_moment, launches_of, outlines
 from sweeper.storage import StudyStore
@@ -35,6 +37,7 @@ _MOST_TRIED = 400
 """So many of the best are looked at to find one that may be compared with the baseline of now."""
 
 
+@no_search_for_garbage()
 def glance(store: StudyStore, folder: Path, now: datetime.datetime) -> Standing:
     """Where the study stands. `folder`: `study.dir`, in which the running processes leave their notes."""
     storage = lean_backend(store.optuna)
@@ -87,7 +90,7 @@ class _Look:
         return max([*again, *filter(None, [known])], default=None)
 
     def _later(self) -> Mapping[int, list[LaunchRecord]]:
-        stored = LaterLaunches(self.store.optuna, read_saved).by_trial()
+        stored = LaterLaunches(self.store.optuna, read_brief).by_trial()
         return {number: [s.record for s in each if isinstance(s, SavedLaunch)] for number, each in stored.items()}
 
     def _launches(self, study_id: int, later: Mapping[int, Sequence[LaunchRecord]]) -> dict[str, int]:

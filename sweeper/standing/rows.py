@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy
 
 from sweeper.lean_storage import TRIALS, USER, VALUES, LeanStorage
 from sweeper.records import LaunchRecord
-from sweeper.saved_launch import LAUNCH, SavedLaunch, read_saved
+from sweeper.saved_launch import LAUNCH, SavedLaunch
+from sweeper.standing.briefs import read_brief
 
 CHUNK = 400
 
 
-@dataclass(frozen=True)
-class Outline:
+class Outline(NamedTuple):
     """One trial: Optuna's state by name, and the value that was told, if any."""
 
     number: int
@@ -69,7 +69,7 @@ def count_launches(storage: LeanStorage, study_id: int) -> dict[str, int]:
 
 
 def launches_of(storage: LeanStorage, trials: Sequence[Outline]) -> dict[int, list[LaunchRecord]]:
-    """The launches kept with these trials, by trial number; what cannot be read is left out."""
+    """The launches kept with these trials, in brief, by trial number; what cannot be read is left out."""
     numbers = {trial.trial_id: trial.number for trial in trials}
     found: dict[int, list[LaunchRecord]] = {trial.number: [] for trial in trials}
     u = USER.c
@@ -79,7 +79,7 @@ def launches_of(storage: LeanStorage, trials: Sequence[Outline]) -> dict[int, li
         )
         with storage.engine.connect() as connection:
             for trial_id, text in connection.execute(query):
-                saved = read_saved(text)
+                saved = read_brief(text)
                 if isinstance(saved, SavedLaunch):
                     found[numbers[trial_id]].append(saved.record)
     return found

@@ -25,7 +25,7 @@ TAG_RETIRED = "specsweep.retired"
 
 DELETED = "deleted"
 PAGE = 100
-"""Runs that are searched at once: a sixth of a second in SQLite. Larger pages take as long for each run, or longer."""
+"""Runs that are searched at once: a sixth of a second in SQLite. Larger pages take no less for each run."""
 
 BATCH = 800
 """Values that are logged at once."""
