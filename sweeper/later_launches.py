@@ -40,7 +40,8 @@ def forget_trials(study: optuna.Study) -> None:
 class LaterLaunches:
     """Those of one study; each is parsed when it is new or has changed. Other processes may write meanwhile.
 
-    `read`: parses one, where they are not kept in memory as the study's other launches are.
+    `read`: parses one, where they are not kept in memory as the study's other launches are. `have_changed`: if
+    any was new or had changed at the last look.
     """
 
     def __init__(self, study: optuna.Study, read: Read | None = None) -> None:
@@ -50,6 +51,7 @@ class LaterLaunches:
         self._texts: dict[str, int] = {}
         self._stored: dict[int, dict[str, SavedLaunch | Unreadable]] = {}
         self._by_trial: dict[int, Stored] = {}
+        self.have_changed = False
 
     def by_trial(self) -> Mapping[int, Stored]:
         """Trial number to its later launches. While those of a trial do not change, it is the very same tuple."""
@@ -62,6 +64,7 @@ class LaterLaunches:
                 changed.add(number)
         for number in changed:
             self._by_trial[number] = tuple(self._stored[number].values())
+        self.have_changed = bool(changed)
         return self._by_trial
 
     def _trial_of(self, name: str) -> int:

@@ -7,7 +7,6 @@ of it what samplers read.
 
 from __future__ import annotations
 
-import gc
 import json
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
@@ -22,15 +21,13 @@ from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
 from pydantic_core import from_json
 
-from sweeper.garbage import no_search_for_garbage
+from sweeper.garbage import no_search_for_garbage, stays
 from sweeper.memory import sharing
 from sweeper.records import LaunchRecord
 from sweeper.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
 
 _CHUNK = 400
 """Trials that are read at once: below what any database takes as parameters of one statement."""
-
-_MANY = 1000
 
 STUDIES, TRIALS, PARAMS, VALUES, STEPS, USER, SYSTEM, STUDY = (
     getattr(model, "__table__")  # noqa: B009  (mypy knows it as a FromClause only)
@@ -156,13 +153,10 @@ class LeanStorage(RDBStorage):
 
 @contextmanager
 def _growing(num_trials: int) -> Iterator[None]:
-    """Nothing of what is read becomes garbage. Nor is it looked for later in all that thousands of trials are: it
-    would take a second now and then.
-    """
+    """Nothing of what is read becomes garbage, now or later."""
     with no_search_for_garbage():
         yield
-    if num_trials >= _MANY:
-        gc.freeze()
+    stays(num_trials)
 
 
 def _attr(study_id: int, name: str) -> sqlalchemy.Select[Any]:

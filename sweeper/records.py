@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Mapping
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, AwareDatetime, Field, PlainSerializer
 
@@ -233,12 +234,16 @@ class TrialRecord(Record):
         """Trial 0 is the baseline: the configuration without speculative decoding."""
         return self.number == 0
 
-    @property
+    @cached_property
     def measured(self) -> tuple[LaunchRecord, ...]:
-        """The launches that were measured, oldest first."""
-        if len(self.launches) == 1:  # so most are, and this is asked of all of them again and again
-            return self.launches if self.launches[0].failure is None else ()
+        """The launches that were measured, oldest first. Asked of all trials again and again."""
         return tuple([launch for launch in self.launches if launch.failure is None])
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's, without what was drawn from the launches, which the copy may have others of."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("measured", None)
+        return copied
 
     @property
     def failure(self) -> Failure | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Sequence
 
 import optuna
@@ -39,6 +40,7 @@ class TrialReader:
         self._later = LaterLaunches(study)
         self._left_out: set[int] = set()
         self._joined: dict[int, tuple[Stored, TrialRecord]] = {}
+        self._read: list[FrozenTrial] = []
         self._last: tuple[TrialRecord, ...] = ()
 
     def trials(self) -> tuple[TrialRecord, ...]:
@@ -46,9 +48,12 @@ class TrialReader:
 
         While nothing changes it is the very same tuple. Raises SpecsweepError for a record that cannot be read.
         """
-        later = self._later.by_trial()
+        later, read = self._later.by_trial(), self._study.get_trials(deepcopy=False)
+        if not self._later.have_changed and _same(read, self._read):
+            return self._last
+        self._read = read
         finished, found = self._finished, []
-        for frozen in self._study.get_trials(deepcopy=False):
+        for frozen in read:
             number = frozen.number
             record = finished.get(number) if number not in later else None
             if record is None and number not in self._left_out:
@@ -115,6 +120,11 @@ def _config(stored: object, launched: Sequence[ServerConfig]) -> ServerConfig:
     """
     config = ServerConfig.model_validate(stored)
     return next((other for other in launched if is_same(config, other)), config)
+
+
+def _same(some: Sequence[FrozenTrial], others: Sequence[FrozenTrial]) -> bool:
+    """Whether these are the very same trials: of one that is under way Optuna makes a new object each time."""
+    return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
 def _differ(one: TrialRecord, other: TrialRecord) -> bool:

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Sequence
 
 from sweeper.deciding.drift import drift_of
-from sweeper.deciding.launches import first_pass, usable
+from sweeper.deciding.launches import first_pass
 from sweeper.deciding.lossless import Admits, everyone
-from sweeper.deciding.noise import expected_launch_noise, prompt_means, prompt_ratios
+from sweeper.deciding.noise import noise_expected_of, prompt_means, prompt_ratios, with_value
 from sweeper.records import Reference, TrialRecord, TrialState
 
 PRIOR_RATIO_PCT = 10.0
@@ -27,12 +27,13 @@ def reference(trials: Sequence[TrialRecord], objective: str, admits: Admits = ev
     Estimates are never referred to. What the host drifts by is not taken out: it is far below any gap that ends a
     launch early, and the noise between starts holds it.
     """
+    groups = with_value(trials, objective)
     complete = [t for t in trials if t.is_baseline or (t.state is TrialState.COMPLETE and admits(t))]
-    known = {t.number: [launch for launch in t.measured if usable(launch, objective)] for t in complete}
+    known = {trial.number: groups[trial.number] for trial in complete}
     if not known.get(0):
         return None
     means = {
-        number: statistics.fmean(launch.metrics[objective] for launch in launches)
+        number: statistics.fmean([launch.metrics[objective] for launch in launches])
         for number, launches in known.items()
         if launches
     }
@@ -45,7 +46,7 @@ def reference(trials: Sequence[TrialRecord], objective: str, admits: Admits = ev
     degrees, squares = PRIOR_DEGREES, PRIOR_DEGREES * PRIOR_RATIO_PCT**2
     if seen is not None:
         degrees, squares = degrees + seen.degrees, squares + seen.degrees * seen.pct**2
-    noise = expected_launch_noise(trials, objective, drift_of(trials[0].launches, objective))
+    noise = noise_expected_of(groups, objective, drift_of(trials[0].launches, objective))
     return Reference(
         trial_number=best,
         value=means[best],

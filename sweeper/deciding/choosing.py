@@ -21,7 +21,7 @@ NEAR = 0.975
 
 def choosing(trial: TrialRecord) -> list[LaunchRecord]:
     """The measured launches of the trial by which finalists are chosen."""
-    return [launch for launch in trial.launches if launch.ok and launch.purpose is not Purpose.CONFIRM]
+    return [launch for launch in trial.measured if launch.purpose is not Purpose.CONFIRM]
 
 
 class Choosing:

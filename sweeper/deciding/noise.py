@@ -69,7 +69,7 @@ class Noise(Record):
 
 def noise_of(trials: Sequence[TrialRecord], objective: str, drift: Drift | None = None) -> Noise:
     """The noise that the measured launches of `trials` show; between starts with `drift` taken out."""
-    groups = _usable(trials, objective)
+    groups = with_value(trials, objective)
     every = [launch for group in groups.values() for launch in group]
     rivals = [launch for number, group in groups.items() if number for launch in group]
     passes, pass_error_pct = _passes(every)
@@ -84,7 +84,7 @@ def noise_of(trials: Sequence[TrialRecord], objective: str, drift: Drift | None 
 
 def expected_launch_noise(trials: Sequence[TrialRecord], objective: str, drift: Drift) -> Spread:
     """`Noise.expected_launch` alone: for who asks after each launch."""
-    return noise_expected_of(_usable(trials, objective), objective, drift)
+    return noise_expected_of(with_value(trials, objective), objective, drift)
 
 
 def noise_expected_of(groups: Mapping[int, Sequence[LaunchRecord]], objective: str, drift: Drift) -> Spread:
@@ -93,7 +93,8 @@ def noise_expected_of(groups: Mapping[int, Sequence[LaunchRecord]], objective: s
     return _expected(_between_launches(groups.values(), objective, drift), error_pct)
 
 
-def _usable(trials: Sequence[TrialRecord], objective: str) -> dict[int, list[LaunchRecord]]:
+def with_value(trials: Sequence[TrialRecord], objective: str) -> dict[int, list[LaunchRecord]]:
+    """Trial number to its launches that have a value."""
     return {t.number: [launch for launch in t.measured if usable(launch, objective)] for t in trials}
 
 

@@ -5,7 +5,7 @@ Pure, and drawn from the study alone, so that a crash in any phase loses nothing
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
 from sweeper.spec import BudgetSpec
+from sweeper.stats import pooled_variance
 
 MAX_ROUNDS_AGAIN = 3
 """A host on which something changes again and again is confirmed so many times over, and then no more."""
@@ -194,7 +195,7 @@ def progress(
         baseline_value=next((value for value, trial in scored if trial.is_baseline), None),
         best_trial=best,
         best_value=best_value,
-        launch_sd_s=statistics.stdev(durations) if len(durations) > 1 else 0.0,
+        launch_sd_s=math.sqrt(pooled_variance([durations])[0]),
         num_timed=len(durations),
         luck_pct=luck_pct(compared, best, len(rivals), objective) if best else None,
         course=best_so_far(value for value, _ in rivals),

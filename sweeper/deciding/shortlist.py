@@ -38,9 +38,8 @@ def shortlist(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str,
     if not candidates:
         return Shortlist()
     known = [trials[0], *candidates]
-    moment = max(
-        launch.started_at for trial in candidates for launch in choosing(trial) if _chooses(launch, budget)
-    )
+    left_out = Purpose.RECHECK if budget.shortlist else None
+    moment = max(x.started_at for trial in candidates for x in choosing(trial) if x.purpose is not left_out)
     seen = Choosing(known, objective, moment)
     ranked = seen.ranked([trial.number for trial in candidates])
     field = seen.near_best(ranked)[: budget.shortlist] if seen.any_hope(ranked) else []
@@ -60,12 +59,10 @@ def shortlist(trials: Sequence[TrialRecord], budget: BudgetSpec, objective: str,
 
 def _is_candidate(trial: TrialRecord, objective: str) -> bool:
     """Whether it has a first value. An estimate is none: its launch was ended because it had no hope."""
-    first = next((launch for launch in trial.measured if launch.purpose is not Purpose.CONFIRM), None)
-    return trial.state is TrialState.COMPLETE and first is not None and usable(first, objective)
-
-
-def _chooses(launch: LaunchRecord, budget: BudgetSpec) -> bool:
-    return launch.purpose is not Purpose.RECHECK or not budget.shortlist
+    if trial.state is not TrialState.COMPLETE:
+        return False
+    known = choosing(trial)
+    return bool(known) and usable(known[0], objective)
 
 
 def _rechecks(trial: TrialRecord) -> list[LaunchRecord]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from optuna.trial import FrozenTrial
 
+from sweeper.garbage import stays
 from sweeper.samplers.physics.forecast import Forecast, stored_forecast
 from sweeper.samplers.physics.ledger import Key, Rulebook
 from sweeper.samplers.physics.observation import Observation, Observe, Spelling
@@ -36,7 +37,10 @@ class Reader:
 
     def readings(self, finished: Iterable[FrozenTrial]) -> list[Reading]:
         """Of these trials, in their order."""
-        return [self._reading(trial) for trial in finished]
+        num_before = len(self._known)
+        found = [self._reading(trial) for trial in finished]
+        stays(len(self._known) - num_before)
+        return found
 
     def _reading(self, trial: FrozenTrial) -> Reading:
         known = self._known.get(trial.number)
