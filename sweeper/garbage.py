@@ -6,7 +6,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-
 _MANY = 1000
 """What is made of so many trials at once is worth it."""
 

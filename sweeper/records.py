@@ -239,10 +239,16 @@ class TrialRecord(Record):
         """The launches that were measured, oldest first. Asked of all trials again and again."""
         return tuple([launch for launch in self.launches if launch.failure is None])
 
+    @cached_property
+    def drawn(self) -> dict[str, Any]:
+        """What others have drawn from this very record and keep with it, under the name of what it depends on."""
+        return {}
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As pydantic's, without what was drawn from the launches, which the copy may have others of."""
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("measured", None)
+        for name in ("measured", "drawn"):
+            copied.__dict__.pop(name, None)
         return copied
 
     @property

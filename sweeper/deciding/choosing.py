@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 
 from sweeper.deciding.drift import drift_of
-from sweeper.deciding.launches import usable
-from sweeper.deciding.noise import corrected, noise_expected_of
+from sweeper.deciding.noise import noise_expected_of
+from sweeper.deciding.values import values_of
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.stats import Group, t_quantile
 
@@ -35,19 +35,16 @@ class Choosing:
     ) -> None:
         known = {
             trial.number: [
-                launch
-                for launch in trial.launches
-                if launch.purpose is not Purpose.CONFIRM
-                and usable(launch, objective)
-                and (until is None or launch.started_at <= until)
+                value
+                for value in values_of(trial, objective)
+                if not value.confirms and (until is None or value.at <= until)
             ]
             for trial in trials
         }
-        drift = drift_of(known.get(0, ()), objective)
-        self._spread = noise_expected_of(known, objective, drift)
+        drift = drift_of([value.launch for value in known.get(0, ())], objective)
+        self._spread = noise_expected_of([*known.values()], drift)
         self._values = {
-            number: tuple([corrected(launch, objective, drift) for launch in launches])
-            for number, launches in known.items()
+            number: tuple([value.corrected(drift) for value in values]) for number, values in known.items()
         }
         self._means = {
             number: math.fsum(map(math.log, values)) / len(values)

@@ -31,7 +31,8 @@ def best_so_far(values: Iterable[float]) -> tuple[float, ...]:
 
 def last_failures(trials: Iterable[TrialRecord]) -> tuple[LaunchRecord, ...]:
     """The newest launches that failed, the newest first."""
-    failed = [launch for trial in trials for launch in trial.launches if launch.failure is not None]
+    touched = [trial for trial in trials if len(trial.measured) < len(trial.launches)]
+    failed = [launch for trial in touched for launch in trial.launches if launch.failure is not None]
     return tuple(sorted(failed, key=lambda launch: launch.ended_at, reverse=True)[:MAX_FAILURES])
 
 

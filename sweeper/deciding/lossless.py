@@ -49,12 +49,13 @@ class Seen:
     """Which trials are barred, found anew for those whose launches or whose measure, the baseline, changed."""
 
     def __init__(self) -> None:
+        self._measure: PerTrial[BaselineOutputs] = PerTrial(BaselineOutputs)
         self._basis: tuple[object, ...] = ()
         self._is_barred: PerTrial[bool] = PerTrial(lambda trial: False)
 
     def barred(self, trials: Sequence[TrialRecord]) -> frozenset[int]:
         """Numbers of those of `trials`, whose first is the baseline, that may not win."""
-        baseline = BaselineOutputs(trials[0])
+        (baseline,) = self._measure.of(trials[:1])
         if baseline.basis != self._basis:
             self._basis, self._is_barred = baseline.basis, PerTrial(lambda trial: _is_barred(trial, baseline))
         rivals = trials[1:]

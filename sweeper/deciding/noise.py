@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 
 from sweeper.deciding.drift import Drift
-from sweeper.deciding.launches import usable
+from sweeper.deciding.values import Value, values_of
 from sweeper.records import LaunchRecord, Record, TrialRecord
 from sweeper.stats import pooled_variance
 
@@ -69,57 +68,44 @@ class Noise(Record):
 
 def noise_of(trials: Sequence[TrialRecord], objective: str, drift: Drift | None = None) -> Noise:
     """The noise that the measured launches of `trials` show; between starts with `drift` taken out."""
-    groups = with_value(trials, objective)
-    every = [launch for group in groups.values() for launch in group]
-    rivals = [launch for number, group in groups.items() if number for launch in group]
+    groups = {trial.number: values_of(trial, objective) for trial in trials}
+    every = [value for group in groups.values() for value in group]
+    rivals = [value.launch for number, group in groups.items() if number for value in group]
     passes, pass_error_pct = _passes(every)
     return Noise(
-        launches=_between_launches(groups.values(), objective, drift or Drift()),
+        launches=_between_launches(groups.values(), drift or Drift()),
         passes=passes,
-        prompts=_spread([_logs(launch.prompt_throughputs.values()) for launch in every]),
-        prompt_ratios=_ratios_to_baseline(rivals, groups.get(0, [])),
+        prompts=_spread([_logs(value.launch.prompt_throughputs.values()) for value in every]),
+        prompt_ratios=_ratios_to_baseline(rivals, [value.launch for value in groups.get(0, ())]),
         pass_error_pct=pass_error_pct,
     )
 
 
 def expected_launch_noise(trials: Sequence[TrialRecord], objective: str, drift: Drift) -> Spread:
     """`Noise.expected_launch` alone: for who asks after each launch."""
-    return noise_expected_of(with_value(trials, objective), objective, drift)
+    return noise_expected_of([values_of(trial, objective) for trial in trials], drift)
 
 
-def noise_expected_of(groups: Mapping[int, Sequence[LaunchRecord]], objective: str, drift: Drift) -> Spread:
-    """The same of launches that have a value, by trial number."""
-    error_pct = _passes([launch for group in groups.values() for launch in group])[1]
-    return _expected(_between_launches(groups.values(), objective, drift), error_pct)
+def noise_expected_of(groups: Sequence[Sequence[Value]], drift: Drift) -> Spread:
+    """The same of the values of trials."""
+    error_pct = _passes([value for group in groups for value in group])[1]
+    return _expected(_between_launches(groups, drift), error_pct)
 
 
-def with_value(trials: Sequence[TrialRecord], objective: str) -> dict[int, list[LaunchRecord]]:
-    """Trial number to its launches that have a value."""
-    return {t.number: [launch for launch in t.measured if usable(launch, objective)] for t in trials}
-
-
-def _between_launches(groups: Iterable[Sequence[LaunchRecord]], objective: str, drift: Drift) -> Spread | None:
+def _between_launches(groups: Iterable[Sequence[Value]], drift: Drift) -> Spread | None:
     repeated = [group for group in groups if len(group) > 1]
-    return _spread([[math.log(corrected(launch, objective, drift)) for launch in group] for group in repeated])
+    return _spread([[math.log(value.corrected(drift)) for value in group] for group in repeated])
 
 
-def _passes(launches: Sequence[LaunchRecord]) -> tuple[Spread | None, float]:
+def _passes(values: Sequence[Value]) -> tuple[Spread | None, float]:
     """The spread of passes, and what it leaves uncertain of their mean, in percent."""
-    scatters = [scatter for launch in launches if (scatter := _scatter(launch.repeat_throughputs))[1] > 1]
+    scatters = [value.scatter for value in values if value.scatter[1] > 1]
     degrees = sum(count - 1 for _, count in scatters)
     if not degrees:
         return None, 0.0
     variance = sum(squares for squares, _ in scatters) / degrees
     within = Spread(pct=100 * math.sqrt(variance), degrees=degrees)
     return within, within.pct / math.sqrt(statistics.fmean(count for _, count in scatters))
-
-
-@lru_cache(maxsize=32_768)  # asked of every launch of a study after each new one
-def _scatter(rates: tuple[float, ...]) -> tuple[float, int]:
-    """The squares of what the passes' logarithms differ from their mean by, summed; and how many passes."""
-    logs = _logs(rates)
-    mean = math.fsum(logs) / len(logs) if logs else 0.0
-    return sum((value - mean) ** 2 for value in logs), len(logs)
 
 
 def _expected(seen: Spread | None, pass_error_pct: float) -> Spread:

@@ -16,6 +16,7 @@ from sweeper.deciding.fresh import attempts, before_confirming, fresh_since
 from sweeper.deciding.launches import lost_to_host, with_launches
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.shortlist import Shortlist, shortlist
+from sweeper.deciding.values import mean_of
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
 from sweeper.spec import BudgetSpec
 from sweeper.stats import pooled_variance
@@ -183,7 +184,7 @@ def progress(
     scored = [
         (value, trial)
         for trial in compared
-        if trial.state is TrialState.COMPLETE and (value := trial.mean(objective)) is not None
+        if trial.state is TrialState.COMPLETE and (value := mean_of(trial, objective)) is not None
     ]
     rivals = [(value, trial) for value, trial in scored if not trial.is_baseline]
     best_value, best = max(rivals, key=lambda pair: pair[0], default=(None, None))
