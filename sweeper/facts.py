@@ -62,13 +62,33 @@ class Commands(Protocol):
         """As `Launcher.run`."""
 
 
+class AskedOnce:
+    """Runs each command once, however often it is asked for: llama.cpp's version and build are one output."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._known: dict[tuple[str, ...], CommandResult] = {}
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self._commands.host
+
+    def run(self, argv: tuple[str, ...], timeout_s: float, env: Mapping[str, str] | None = None) -> CommandResult:
+        """As `Launcher.run`, the first time. All are given the same `env`."""
+        if argv not in self._known:
+            self._known[argv] = self._commands.run(argv, timeout_s, env)
+        return self._known[argv]
+
+
 def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Commands) -> HostFacts:
     """Prepare the model, identify model and engine, and see that the server has the flags that it will be given.
 
     What only tells where numbers come from (`build`) may be missing. Raises ConfigError (each cause named) and
     HostLost.
     """
-    version = engine_version(spec, engine, launcher)
+    engines = AskedOnce(launcher)
+    version = engine_version(spec, engine, engines)
     known = known_flags_of(spec, engine, launcher)
     if unknown := unknown_flags(spec, known):
         raise ConfigError(unknown)
@@ -90,7 +110,7 @@ def read_host_facts(spec: SweepSpec, engine: Engine, launcher: Commands) -> Host
         known_flags=known,
         gpu_names=gpu_names,
         build={
-            **engine_build(spec, engine, launcher),
+            **engine_build(spec, engine, engines),
             **(gpu_policy(spec, launcher) if gpu_names else {}),
             **({"model_revision": revision} if (revision := revision_of(path)) else {}),
             **draft_build(spec, engine, launcher),
@@ -103,8 +123,9 @@ def facts_now(spec: SweepSpec, engine: Engine, launcher: Commands, known: HostFa
     GPUs' settings. What cannot be read, as on a host that is out of reach for a moment, stays as it was known.
     """
     try:
-        version = engine_version(spec, engine, launcher)
-        build = {**engine_build(spec, engine, launcher), **(gpu_policy(spec, launcher) if known.gpu_names else {})}
+        engines = AskedOnce(launcher)
+        version = engine_version(spec, engine, engines)
+        build = {**engine_build(spec, engine, engines), **(gpu_policy(spec, launcher) if known.gpu_names else {})}
     except (ConfigError, HostLost):
         return known
     return replace(known, engine_version=version, build={**known.build, **build})

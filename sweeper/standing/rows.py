@@ -30,18 +30,14 @@ def outlines(storage: LeanStorage, study_id: int) -> list[Outline]:
     t, v, u = TRIALS.c, VALUES.c, USER.c
     left_out = sqlalchemy.select(u.trial_id).where(u.key == "left_out")
     query = (
-        sqlalchemy.select(t.number, t.trial_id, t.state, v.value)
+        sqlalchemy.select(t.number, t.trial_id, sqlalchemy.type_coerce(t.state, sqlalchemy.String), v.value)
         .join_from(TRIALS, VALUES, t.trial_id == v.trial_id, isouter=True)
         .where(t.study_id == study_id, t.trial_id.not_in(left_out))
         .order_by(t.number)
     )
     with storage.engine.connect() as connection:
         rows = connection.execute(query)
-        return [
-            Outline(number, key, state.name, value)
-            for number, key, state, value in rows
-            if state.name != "WAITING"
-        ]
+        return [Outline(number, key, state, value) for number, key, state, value in rows if state != "WAITING"]
 
 
 def last_moment(storage: LeanStorage, study_id: int) -> datetime.datetime | None:

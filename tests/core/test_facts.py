@@ -15,7 +15,7 @@ from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.engines.sglang import SGLang
 from sweeper.errors import ConfigError
-from sweeper.facts import read_host_facts
+from sweeper.facts import facts_now, read_host_facts
 from sweeper.provenance import provenance_of, revision_of
 from sweeper.spec import SweepSpec
 from tests.server.fake_launcher import FakeLauncher
@@ -200,6 +200,14 @@ def test_drafts_have_a_fingerprint_and_a_revision_where_one_is_known() -> None:
         "draft /d.gguf": "0123456789abcdef",
         "draft org/draft": f"0123456789abcdef, revision {SNAPSHOT.rpartition('/')[2]}",
     }
+
+
+def test_two_facts_of_one_output_are_asked_for_once() -> None:
+    answers, spec, engine = Answers(), composed(), engine_for("llamacpp")
+    facts = read_host_facts(spec, engine, answers.launcher())
+    assert answers.asked.count("--version") == 1
+    assert facts_now(spec, engine, answers.launcher(), facts) == facts
+    assert answers.asked.count("--version") == 2, "after the next launch it is asked anew"
 
 
 def test_a_models_revision_is_the_commit_of_its_snapshot() -> None:
