@@ -65,7 +65,7 @@ def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Databa
         if (file := _sqlite_file(url)) is not None and not file.exists():
             raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
         with being_opened(url):
-            storage = LeanStorage(url, engine_settings(url))
+            storage = LeanStorage.opened(url, engine_settings(url))
         if is_shared(url):
             prepared(storage.engine).dispose()
         plain = optuna.samplers.RandomSampler()
@@ -90,7 +90,7 @@ def _opened_alone(url: str, name: str, place: Place, *, create: bool) -> tuple[o
 def _opened(url: str, name: str, reconnect_s: float, *, create: bool) -> tuple[optuna.Study, Database]:
     """The study and its database. Raises ConfigError for one that is not there, else what Optuna raises."""
     plain = optuna.samplers.RandomSampler()
-    storage = LeanStorage(url, engine_settings(url))
+    storage = LeanStorage.opened(url, engine_settings(url))
     if is_shared(url):
         prepared(storage.engine).dispose()  # what Optuna connected by so far has no timeouts
     try:
