@@ -58,6 +58,15 @@ class Interrupts:
                 signal.signal(number, handler)
 
     @contextmanager
+    def saying(self, say: Callable[[str], None]) -> Iterator[None]:
+        """While open, `say` tells the person; then who did before."""
+        former, self.say = self.say, say
+        try:
+            yield
+        finally:
+            self.say = former
+
+    @contextmanager
     def shielded(self) -> Iterator[None]:
         """Hold interruptions back while open. Raises SweepInterrupted at its end if one arrived."""
         self._shields += 1

@@ -23,7 +23,7 @@ from sweeper.errors import ConfigError
 from sweeper.probing.settings import probe_mistakes
 from sweeper.searching import sampler_mistakes
 from sweeper.space import domain_values
-from sweeper.spec import Domain, FlagValue, Interval, StudyPlace, SweepSpec
+from sweeper.spec import Domain, FlagValue, Interval, NotifySpec, StudyPlace, SweepSpec
 
 _MAX_LISTED = 1000
 _PLACEHOLDER = {"parameters": [{"name": "x", "domain": {"kind": "choice", "values": [1]}}]}
@@ -90,12 +90,20 @@ def to_place(data: Mapping[str, object], told: Mapping[str, str]) -> StudyPlace:
     name = str(_mapping(data.get("engine")).get("name", ""))
     try:
         asked = json.dumps({"study": study, "tracking": tracking, "engine_name": name}, default=str)
-        place = StudyPlace.model_validate_json(asked)
+        place = StudyPlace.model_validate_json(asked).model_copy(update={"notify": _notify(data.get("notify"))})
     except ValidationError as error:
         raise ConfigError(list(dict.fromkeys([*mistakes, *schema_mistakes(error, told)]))) from None
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return place
+
+
+def _notify(data: object) -> NotifySpec:
+    """Whom to tell; nobody where that is given wrongly: what is looked at needs no notification."""
+    try:
+        return NotifySpec.model_validate_json(json.dumps(data, default=str))
+    except ValidationError:
+        return NotifySpec()
 
 
 def _node_mistakes(spec: SweepSpec) -> list[str]:
