@@ -101,6 +101,11 @@ class StudyStore:
         """
         return self.database.patiently(self._trials)
 
+    @property
+    def read_through(self) -> int:
+        """The connection that trials were last read through, as a number: another may lead to another server."""
+        return self._connection
+
     def _trials(self) -> tuple[TrialRecord, ...]:
         """A standby that took over may lack what was written last: nothing that was read before counts then."""
         if (connection := self.database.connection()) != self._connection:

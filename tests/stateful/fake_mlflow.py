@@ -27,7 +27,8 @@ class FakeRun:
 
     @property
     def info(self) -> SimpleNamespace:
-        return SimpleNamespace(run_id=self.run_id, lifecycle_stage=self.lifecycle_stage, artifact_uri="remote:")
+        info = {"run_id": self.run_id, "lifecycle_stage": self.lifecycle_stage, "run_name": "a run"}
+        return SimpleNamespace(**info, artifact_uri="remote:")
 
     @property
     def data(self) -> SimpleNamespace:
@@ -108,6 +109,10 @@ class FakeMlflow:
 
     def set_terminated(self, run_id: str, status: str, end: int) -> None:
         del status, end
+        self._write(lambda: self._run(run_id))
+
+    def update_run(self, run_id: str, status: str, name: str) -> None:
+        del status, name
         self._write(lambda: self._run(run_id))
 
     def _run(self, run_id: str) -> FakeRun:
