@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ TAG_RETIRED = "specsweep.retired"
 PAGE = 500
 """Runs that are searched at once."""
 
+_NUMBER = re.compile("[0-9]{1,9}")
 _ALL = 3  # ViewType.ALL: also what a user deleted
 _REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"})
 
@@ -83,8 +85,8 @@ class Writer:
             if token and clock.monotonic_s() >= end_s:
                 raise OutOfTime
         alive = {trial for trial, found in loading.found.items() if any(run.is_active for run in found)}
-        self.memory.present |= {int(trial) for trial in alive if trial.isdecimal()}
-        shown = {trial: shown_by(found) for trial, found in loading.found.items() if trial.isdecimal()}
+        self.memory.present |= {int(trial) for trial in alive if _NUMBER.fullmatch(trial)}
+        shown = {trial: shown_by(found) for trial, found in loading.found.items() if _NUMBER.fullmatch(trial)}
         bases = (run.run_id for run in loading.found.get("0", ()) if run.is_active)
         self.memory.baseline_run = self.memory.baseline_run or next(bases, "")
         written = self.memory.shown  # meanwhile, and later than what was found
