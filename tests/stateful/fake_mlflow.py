@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from sweeper.tracking.view import TAG_TRIAL
+
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Param, RunTag
 
@@ -52,6 +54,11 @@ class FakeMlflow:
     @property
     def active(self) -> list[FakeRun]:
         return [run for run in self.runs if run.lifecycle_stage == "active"]
+
+    @property
+    def shown(self) -> list[FakeRun]:
+        """Those that say which trial they are of."""
+        return [run for run in self.active if TAG_TRIAL in run.tags]
 
     def get_experiment_by_name(self, name: str) -> SimpleNamespace | None:
         self._ask()
