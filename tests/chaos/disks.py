@@ -77,6 +77,30 @@ def host_full(stage: Stage) -> None:
     stage.after = tuple(words)
 
 
+@fault("the host's disk takes no further file", "host", "a tmpfs of 40 inodes for host.state_dir, all taken",
+       "no fault of a configuration: 5; with room again the sweep goes on")  # fmt: skip
+def no_inodes(stage: Stage) -> None:
+    small = stage.mount("nr_inodes=40")
+    stage.local()
+    words = ["host.state_dir=" + str(small / "state")]
+    stage.ended(stage.sweep.start("budget.trials=1", *words), 0)
+    taken = list(used_up(small))
+    stage.ended(stage.sweep.start(*words), 5, r"specsweep: [^\n]*")
+    for file in taken:
+        file.unlink()
+    stage.after = tuple(words)
+
+
+def used_up(place: Path) -> Iterator[Path]:
+    """Empty files, until there can be no more."""
+    for number in range(1000):
+        try:
+            (place / f"taken-{number}").touch()
+        except OSError:
+            return
+        yield place / f"taken-{number}"
+
+
 @fault("the server's log fills the host's disk", "host", f"{SMALL} for host.state_dir; the server writes 100 MiB",
        "that launch has crashed; further ones are no fault of theirs: 5; later the sweep goes on")  # fmt: skip
 def log_fills(stage: Stage) -> None:
