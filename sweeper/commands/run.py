@@ -34,7 +34,7 @@ from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
 from sweeper.kept_run import KeptRun, how_it_ended, kept_run
 from sweeper.live import PlainView, RichView, View, Views
-from sweeper.loop import run_sweep
+from sweeper.loop import is_unfinished, run_sweep
 from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
 from sweeper.notify import Notifier, ends_told
@@ -48,6 +48,12 @@ from sweeper.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
 from sweeper.study import Study
 from sweeper.study_setup import open_study
+
+SET_BACK = (
+    "the study's database lacks what was measured last: a server answers now that had not received it. "
+    "The same command goes on; so does specsweep resume."
+)
+"""In the moment between the verdict and the end; before that the sweep itself goes on."""
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
@@ -122,6 +128,8 @@ def _sweep(spec: SweepSpec, arguments: argparse.Namespace, given: Sequence[str],
                     verdict = run_sweep(replace(rig, make_room=leaving.make_room), study, tracker)
                     left = leaving.leave_unfinished() if interrupts.finish_requested else leaving.leave(verdict)
                     after = study.progress(spec.budget)
+                    if study.store.database.is_shared and is_unfinished(rig, study, verdict):
+                        raise SweepAborted(SET_BACK)
                     ended(how_it_ended(verdict, after.launches_left))
             event = "interrupted" if interrupts.finish_requested else "finished"
             notifier.tell(event, study.name, launcher.host, "\n".join(filter(None, [verdict.text, left])))

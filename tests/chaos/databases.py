@@ -80,9 +80,9 @@ def failover(stage: Stage) -> None:
        "MLflow's run of what was lost is kept and says so")  # fmt: skip
 def failover_without_the_newest(stage: Stage) -> None:
     servers = stage.stack.enter_context(pair())
-    sweep = stage.shared("budget.trials=6", url=servers.create("chaos"))
-    sweep.set_fault("slow", "0.2", 100)
-    stage.trials = 6
+    sweep = stage.shared("budget.trials=8", url=servers.create("chaos"))
+    sweep.set_fault("slow", "0.1", 100)
+    stage.trials = 8
     command = sweep.start(host="a", plan=Plan(at="sweeper/measuring/benchmark.py:measure", hit=3, signals=(STOP,)))
     stage.until(command.is_stopped, "the launch of trial 2", command)
     servers.part()
