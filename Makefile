@@ -84,7 +84,7 @@ fuzz: $(READY)  ## feed every parser of outside text 100,000 damaged inputs (hou
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
 interleavings: $(READY)  ## 300 nights of up to 40 random events each, on fakes that outlive the processes (an hour; nightly)
-	SPECSWEEP_STATEFUL=300x40 $(BIN)/pytest tests/stateful $(ARGS)
+	SPECSWEEP_STATEFUL=300x40 $(BIN)/pytest --timeout 0 tests/stateful $(ARGS)
 
 nightly: fuzz interleavings chaos  ## all that takes hours and must find nothing
 
