@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help setup sweep rehearse test unit lint audit check slow ci docs screenshots bench bench-search bench-scale fuzz chaos ui lock clean
+.PHONY: help setup sweep rehearse test unit lint audit check slow ci docs screenshots bench bench-search bench-scale fuzz interleavings nightly chaos ui lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -82,6 +82,11 @@ bench-scale: $(READY)  ## what studies of 100, 1,000 and 10,000 trials cost: sta
 
 fuzz: $(READY)  ## feed every parser of outside text 100,000 damaged inputs (hours on two cores; nightly)
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+interleavings: $(READY)  ## 300 nights of up to 40 random events each, on fakes that outlive the processes (an hour; nightly)
+	SPECSWEEP_STATEFUL=300x40 $(BIN)/pytest --timeout 0 tests/stateful $(ARGS)
+
+nightly: fuzz interleavings chaos  ## all that takes hours and must find nothing
 
 chaos: $(READY)  ## break everything on purpose: the fault table, 300 kills (hours; root, sshd, PostgreSQL, faketime; nightly)
 	@mkdir -p build

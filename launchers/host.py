@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -14,6 +14,7 @@ from launchers.clock import Clock, SystemClock
 from launchers.errors import HostDirty, HostLost, StartFailed, StopFailed
 from launchers.gpu_sample import GpuSample, GpuSampler
 from launchers.gpus import GpuReading, IdleRule, wait_until_idle
+from launchers.own_lock import require_own
 from launchers.replies import (
     LEADER,
     SERVER_ID,
@@ -93,10 +94,18 @@ class HostLauncher:
         self.settings = settings
         self.clock = clock or SystemClock()
         self._sampler = GpuSampler(settings.gpus, settings.gpu_idle_mib)
+        self._lock = ""
 
-    def hold(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def hold(self) -> Iterator[None]:
         """Own the host for as long as the context is open. Raises HostBusy."""
-        return self.shell.hold(f"{self.settings.state_dir}/host.lock")
+        lock = f"{self.settings.state_dir}/host.lock"
+        with self.shell.hold(lock):
+            self._lock = lock
+            try:
+                yield
+            finally:
+                self._lock = ""
 
     def free_port(self) -> int:
         """The lowest port of the range that nothing listens on, at any address. Raises HostDirty if none is."""
@@ -112,8 +121,10 @@ class HostLauncher:
         Raises HostDirty (the port is taken, the state folder cannot be written: no fault of the server's),
         StartFailed (a bad `spec`, a missing program), or StopFailed (what a failed start left cannot be ended). A
         program that the system refuses to execute (a broken interpreter line) is a server that exits at once with
-        code 126 or 127.
+        code 126 or 127. HostBusy: the lock that `hold` took is another's now.
         """
+        if self._lock:
+            require_own(self._lock, self.host, self.run)
         commands = command_text(spec)
         try:
             reply = self._ask("start", spec.nonce, str(spec.port), commands, LEADER, extra_s=_START_WAIT_S)

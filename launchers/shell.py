@@ -139,7 +139,15 @@ def lock_holder(clock: Clock) -> str:
     """
     since = clock.now().isoformat(timespec="seconds")
     command = without_passwords(shlex.join(masked_words(sys.argv)))
-    text = f"pid {os.getpid()} on {platform.node()}, since {since}: {command[:400]}"
+    return _one_line(f"{this_process()}, since {since}: {command[:400]}")
+
+
+def this_process() -> str:
+    """How that line begins, up to a comma."""
+    return _one_line(f"pid {os.getpid()} on {platform.node()}")
+
+
+def _one_line(text: str) -> str:
     return " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sweeper.command_line import complain, parse
-from sweeper.errors import ConfigError, ExitCode, SpecsweepError, SweepInterrupted
+from sweeper.endings import ending_of
+from sweeper.errors import ConfigError, ExitCode, SweepInterrupted
 from sweeper.garbage import no_search_for_garbage
 from sweeper.known_secrets import KNOWN
 from sweeper.streams import settle_stdout, settle_streams
@@ -28,17 +29,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"standard output cannot be written: {lost}; what was printed is lost", ExitCode.ABORTED
             )
         return code
-    except SpecsweepError as error:
-        return complain(str(error), error.exit_code)
-    except SweepInterrupted as interruption:
-        return complain("interrupted; no server is left and nothing measured is lost", interruption.exit_code)
-    except KeyboardInterrupt:
-        return complain("interrupted; nothing was left half done", ExitCode.INTERRUPTED)
     except BrokenPipeError:
         settle_stdout()
         return ExitCode.OK
-    except Exception as error:
-        return _unexpected(error)
+    except (Exception, SweepInterrupted, KeyboardInterrupt) as error:
+        return _ended(error)
 
 
 def _command(arguments: argparse.Namespace) -> ExitCode:
@@ -68,28 +63,14 @@ def _require_folders() -> None:
         ) from None
 
 
-def _unexpected(error: Exception) -> ExitCode:
-    """A bug, or an error of a host, a disk or a database that ends a sweep."""
-    from launchers.errors import HostBusy, LauncherError, StopFailed
-    from sweeper.database import STORAGE_ERRORS, reason_of
-    from sweeper.text import plain
-
-    if isinstance(error, HostBusy):
-        return complain(str(error), ExitCode.HOST_BUSY)
-    if isinstance(error, StopFailed):
-        listed = "".join(f"\n  {line}" for line in error.survivors)
-        return complain(f"stopped: {error}{listed}\nEnd these processes, then run again.", ExitCode.ABORTED)
-    if isinstance(error, (LauncherError, OSError, *STORAGE_ERRORS)):
-        told = reason_of(error) if isinstance(error, STORAGE_ERRORS) else str(error)
-        return complain(
-            f"stopped: {plain(told, 2000)}\nWhat is in the study is kept; mend this, then run again.",
-            ExitCode.ABORTED,
-        )
-    told = f"a bug in specsweep: {type(error).__name__}: {error}"
-    return complain(f"{told}\n{_written_down(error)}", ExitCode.BUG)
+def _ended(error: BaseException) -> ExitCode:
+    """Say why it ends; of a bug also where the traceback is."""
+    ending = ending_of(error)
+    where = f"\n{_written_down(error)}" if ending.code is ExitCode.BUG else ""
+    return complain(f"{ending.text}{where}", ending.code)
 
 
-def _written_down(error: Exception) -> str:
+def _written_down(error: BaseException) -> str:
     """Where the traceback is: in a file of the working directory, or, if that cannot be, in the message itself."""
     text = KNOWN.hide("".join(traceback.format_exception(error)))
     log = Path("specsweep-error.log")

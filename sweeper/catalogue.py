@@ -11,7 +11,7 @@ from pydantic import AwareDatetime
 
 from sweeper.addresses import masked
 from sweeper.database import SharedDatabase
-from sweeper.errors import ConfigError, SpecsweepError
+from sweeper.errors import ConfigError, SpecsweepError, StorageUnusable
 from sweeper.fingerprint import IMPORTED
 from sweeper.kept_run import COMPLETE, INTERRUPTED, KeptRun, kept_runs
 from sweeper.leases import living_workers
@@ -68,7 +68,7 @@ class Catalogue(Record):
 def catalogue(study: StudySpec, now: datetime.datetime) -> Catalogue:
     """Every study of `study.storage`; where that lies in `study.dir`, of all databases in that folder.
 
-    Raises ConfigError when there is no storage at all, or it cannot be opened.
+    Raises ConfigError when there is no storage at all, StorageUnusable when the only one cannot be opened.
     """
     storages = storages_of(study.storage, study.dir)
     if not storages.urls and not storages.notes:
@@ -78,10 +78,10 @@ def catalogue(study: StudySpec, now: datetime.datetime) -> Catalogue:
     for url in storages.urls:
         try:
             stores = StudyStore.each(study, url)
-        except ConfigError as error:
+        except (ConfigError, StorageUnusable) as error:
             if len(storages.urls) == 1:
                 raise
-            notes += error.mistakes
+            notes += error.mistakes if isinstance(error, ConfigError) else [error.reason]
             continue
         entries += [_entry(store, url, study.dir, now) for store in stores]
     entries.sort(key=lambda entry: (entry.last_at or _OLDEST, entry.study), reverse=True)

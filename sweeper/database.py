@@ -8,6 +8,7 @@ suspended too long has lost that connection to the server's `idle_session_timeou
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +39,10 @@ _OLDEST = 140000
 _RETRIED = ("08", "40", "57P", "25006", "53300", "55P03")
 """Beginnings of SQLSTATEs after which the same is tried again: a lost connection, a deadlock, a server that shuts
 down or starts, a standby that does not write (yet), no place for a connection, a lock that was not free."""
+
+
+_MOVED = "SQLITE_READONLY_DBMOVED"
+"""SQLite says of it that the database is read-only."""
 
 
 class LockLost(SQLAlchemyError):
@@ -258,6 +263,8 @@ def reason_of(error: BaseException) -> str:
     """The first line of what the driver said, which holds no password."""
     while (cause := _cause_of(error)) is not None:
         error = cause
+    if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorname", "") == _MOVED:
+        return "the study's file was moved, replaced or deleted while it was in use"
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 

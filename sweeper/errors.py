@@ -3,6 +3,7 @@
 SpecsweepError                 shown as one message, never as a traceback
 ├── ConfigError                the configuration is wrong; every mistake is listed (exit 2)
 ├── StudyMismatch              the study was made with other settings (exit 3)
+├── StorageUnusable            the study's database does not answer, or not with a study (exit 5)
 ├── SweepAborted               something must be mended before going on (exit 5)
 └── TrialError                 this launch failed, with a FailureKind; caught in one place (trial.py)
 SweepInterrupted               Ctrl-C or SIGTERM; not an Exception, so nothing swallows it (exit 130, 143)
@@ -90,6 +91,17 @@ class StudyMismatch(SpecsweepError):
     """The study's trials were measured with other settings; mixing them would compare unlike things."""
 
     exit_code = ExitCode.MISMATCH
+
+
+class StorageUnusable(SpecsweepError):
+    """The study's database cannot be opened: nobody answers, a lock or a disk is in the way, its file is damaged.
+
+    The surroundings must be mended, as with a host that does not answer. `reason`: one line, without what to do.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}\nNothing was changed; mend this, then give the same command again.")
+        self.reason = reason
 
 
 class SweepAborted(SpecsweepError):

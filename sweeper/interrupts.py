@@ -35,6 +35,7 @@ class Interrupts:
         self._pending: SweepInterrupted | None = None
         self._raised = False
         self._can_alarm = False
+        self._is_night_watched = False
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -58,6 +59,15 @@ class Interrupts:
                 signal.signal(number, handler)
 
     @contextmanager
+    def saying(self, say: Callable[[str], None]) -> Iterator[None]:
+        """While open, `say` tells the person; then who did before."""
+        former, self.say = self.say, say
+        try:
+            yield
+        finally:
+            self.say = former
+
+    @contextmanager
     def shielded(self) -> Iterator[None]:
         """Hold interruptions back while open. Raises SweepInterrupted at its end if one arrived."""
         self._shields += 1
@@ -76,6 +86,7 @@ class Interrupts:
         if seconds is None or not self._can_alarm:
             yield
             return
+        self._is_night_watched = True
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
         try:
             yield
@@ -87,6 +98,7 @@ class Interrupts:
             raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            self._is_night_watched = False
 
     def _notice(self, text: str) -> None:
         """Say it from a thread: a handler that interrupts a half-done write must not write to the same stream."""
@@ -113,6 +125,9 @@ class Interrupts:
         self._interrupt(SweepInterrupted(ExitCode.TERMINATED))
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
+        """Only the timer's own: while it still runs, or was never set, somebody else has sent the signal."""
+        if not self._is_night_watched or signal.getitimer(signal.ITIMER_REAL)[0] > 0:
+            return
         if self._pending is None and not self._raised:
             self._pending = NightOver()
             self._notice(NIGHT_OVER)

@@ -55,9 +55,21 @@ def run_sweep(rig: Rig, study: Study, tracker: Tracker, launch: Launch = run_lau
         rig.view.launch_ended(record, night.progress())
         sync(tracker, study, rig)
         breaker.check(record)
+    known_through = study.store.read_through
     verdict = study.verdict(rig.engine.simplicity, night.end())
     sync(tracker, study, rig, deadline_s=FINAL_SYNC_S)
+    if known_through != study.store.read_through and is_unfinished(rig, study, verdict):
+        rig.view.notice(
+            "a server of the study's database answers now that had not received all: the sweep goes on"
+        )
+        return run_sweep(rig, study, tracker, launch)
     return verdict
+
+
+def is_unfinished(rig: Rig, study: Study, verdict: Verdict) -> bool:
+    """Whether launches are to be made, though neither a person nor the night has ended the sweep."""
+    is_ended = rig.interrupts.finish_requested or verdict.cut_short
+    return not is_ended and study.progress(rig.spec.budget).launches_left > 0
 
 
 def next_launch(rig: Rig, study: Study, night: Night, probe: NcclProbe) -> Proposal | None:

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit
 
-from launchers.clock import Clock
-from launchers.errors import LauncherError
+from launchers.clock import Clock, SystemClock
 from launchers.shell import run_program
-from sweeper.errors import ConfigError, SpecsweepError, SweepInterrupted
+from sweeper.endings import ending_of
+from sweeper.errors import ConfigError, SweepInterrupted
 from sweeper.http import ExchangeError, ExchangeTimeout, post
+from sweeper.known_secrets import KNOWN
 from sweeper.spec import NotifySpec
-from sweeper.storage import STORAGE_ERRORS
 from sweeper.text import plain
 
 BACKOFF_S = 2.0
@@ -31,9 +31,6 @@ BACKOFF_S = 2.0
 MAX_TEXT = 4000
 _KILL_S = 1.0
 """So long is waited for a command that is killed because specsweep ends."""
-
-ENDINGS = (SpecsweepError, LauncherError, OSError, *STORAGE_ERRORS)
-"""What ends a sweep with a message for a person."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class Notifier:
         """Queue a message, if its event is asked for; returns at once."""
         if event not in self._spec.events:
             return
-        lines = (plain(line, 500) for line in text[: 2 * MAX_TEXT].splitlines())
+        lines = (plain(line, 500) for line in KNOWN.hide(text)[: 2 * MAX_TEXT].splitlines())
         at = self._clock.now().replace(microsecond=0)
         message = Message(event, study, host, "\n".join(lines)[:MAX_TEXT], _iso(at))
         for messages in self._queues.values():
@@ -99,14 +96,14 @@ class Notifier:
 
     @contextmanager
     def ending(self, study: str, host: str) -> Iterator[None]:
-        """While open: an end that is no good one is told, and passes on."""
+        """While open: an end that is no good one, whatever it is raised by, is told, and passes on."""
         try:
             yield
-        except SweepInterrupted:
+        except (SweepInterrupted, KeyboardInterrupt):
             self.tell("interrupted", study, host, "interrupted; the same command goes on")
             raise
-        except ENDINGS as error:
-            self.tell("aborted", study, host, str(error))
+        except Exception as error:
+            self.tell("aborted", study, host, ending_of(error).text)
             raise
 
     def _work(self, name: str, send: Callable[[Message], str]) -> None:
@@ -148,6 +145,13 @@ class Notifier:
         except ExchangeError:
             return "it cannot be reached"
         return "" if 200 <= status < 300 else f"it answered with status {status}"
+
+
+@contextmanager
+def ends_told(spec: NotifySpec, study: str, host: str, say: Callable[[str], None]) -> Iterator[Notifier]:
+    """While open: an end that is no good one is told; what it gives may be told more. Raises as `webhook_url`."""
+    with Notifier(spec, SystemClock(), say) as notifier, notifier.ending(study, host):
+        yield notifier
 
 
 def webhook_url(spec: NotifySpec, environ: Mapping[str, str]) -> str:

@@ -221,11 +221,15 @@ class TrackingSpec(Frozen):
 
 
 class StudyPlace(Frozen):
-    """Where a sweep's study and MLflow's view of it are: all that looking at a sweep takes."""
+    """Where a sweep's study and MLflow's view of it are: all that looking at a sweep takes.
+
+    `notify`: who is told when nobody can go on with it.
+    """
 
     study: StudySpec
     tracking: TrackingSpec
     engine_name: str
+    notify: NotifySpec = NotifySpec()
 
 
 class SweepSpec(Frozen):

@@ -46,7 +46,7 @@ class StudyStore:
 
     @classmethod
     def of(cls, spec: StudySpec, *, name: str = "", create: bool = False) -> StudyStore:
-        """The study of a configuration, or another one, `name`, beside it. Raises ConfigError, as `open` does."""
+        """The study of a configuration, or another one, `name`, beside it. Raises as `open` does."""
         place = Place(spec.dir, spec.artifacts, spec.reconnect_s)
         return cls.open(spec.storage, name or spec.name, place, create=create)
 
@@ -54,7 +54,7 @@ class StudyStore:
     def open(cls, storage_url: str, name: str, place: str | Place, *, create: bool) -> StudyStore:
         """The study `name`, made if absent and `create`. `place`: the sweep's folder, or more about it.
 
-        Raises ConfigError when the storage cannot be opened or holds no such study.
+        Raises ConfigError when the storage holds no such study, StorageUnusable when it cannot be opened.
         """
         where = Place(place) if isinstance(place, str) else place
         study, database = open_optuna(storage_url, name, where, create=create)
@@ -62,7 +62,7 @@ class StudyStore:
 
     @classmethod
     def each(cls, spec: StudySpec, storage_url: str) -> list[StudyStore]:
-        """Every study of a storage that exists. Raises ConfigError when that cannot be opened."""
+        """Every study of a storage that exists. Raises as `open` does."""
         place = Place(spec.dir, spec.artifacts, spec.reconnect_s)
         opened = open_each(storage_url, place)
         return [cls(study, place.artifacts_of(study.study_name), database) for study, database in opened]
@@ -100,6 +100,11 @@ class StudyStore:
         Raises SweepAborted when another server answers now, which does not have the study.
         """
         return self.database.patiently(self._trials)
+
+    @property
+    def read_through(self) -> int:
+        """The connection that trials were last read through, as a number: another may lead to another server."""
+        return self._connection
 
     def _trials(self) -> tuple[TrialRecord, ...]:
         """A standby that took over may lack what was written last: nothing that was read before counts then."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import optuna
 import sqlalchemy
+from sqlalchemy.exc import ArgumentError, ProgrammingError
 
 from sweeper.addresses import is_shared, masked, normal_url
 from sweeper.connecting import engine_settings, prepared
@@ -19,8 +20,14 @@ from sweeper.database import (
     opened_patiently,
     reason_of,
 )
-from sweeper.errors import ConfigError
+from sweeper.errors import ConfigError, SpecsweepError, StorageUnusable
 from sweeper.lean_storage import STUDIES, LeanStorage
+
+_UNUSABLE = (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError)
+"""What opening a storage may raise. The last three tell that something else than asked for is there."""
+
+_WRONGLY_ASKED = (ArgumentError, ProgrammingError)
+"""Of the storage's own: an option that there is none of, a role that may not do it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,8 @@ class Place:
 def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> tuple[optuna.Study, Database]:
     """The study `name` with a sampler that is never asked, made if absent and `create`; and its database.
 
-    Raises ConfigError when the storage cannot be opened or holds no such study.
+    Raises ConfigError when it holds no such study, or nothing that specsweep can use; StorageUnusable when it
+    cannot be opened.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     url = normal_url(storage_url)
@@ -53,12 +61,12 @@ def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> t
         elif (file := _sqlite_file(url)) is not None and not file.exists():
             raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
         return opened_patiently(lambda: _opened_alone(url, name, place, create=create), place.reconnect_s)
-    except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
-        raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
+    except _UNUSABLE as error:
+        raise _unusable(url, error) from error
 
 
 def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Database]]:
-    """Every study of a storage, which must exist, through one connection. Raises ConfigError as `open_optuna`."""
+    """Every study of a storage, which must exist, through one connection. Raises as `open_optuna`."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     url = normal_url(storage_url)
     try:
@@ -71,9 +79,16 @@ def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Databa
         plain = optuna.samplers.RandomSampler()
         names = _names(storage.engine)  # Optuna would read all launches that are kept with the studies
         studies = [optuna.load_study(study_name=name, storage=storage, sampler=plain) for name in names]
-    except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
-        raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
+    except _UNUSABLE as error:
+        raise _unusable(url, error) from error
     return [(study, _database(storage, study.study_name, place.reconnect_s)) for study in studies]
+
+
+def _unusable(url: str, error: BaseException) -> SpecsweepError:
+    """The message for what was raised while a storage was opened."""
+    told = f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"
+    is_fault = isinstance(error, (*STORAGE_ERRORS, OSError)) and not isinstance(error, _WRONGLY_ASKED)
+    return StorageUnusable(told) if is_fault else ConfigError([told])
 
 
 def _database(storage: LeanStorage, name: str, reconnect_s: float) -> Database:
@@ -120,7 +135,7 @@ def _make_sqlite_dir(url: str) -> None:
 def study_names(storage_url: str) -> list[str]:
     """The studies of a storage, oldest first; none where there is no such file. Nothing is made.
 
-    Raises ConfigError when it cannot be opened.
+    Raises as `open_optuna`.
     """
     url = normal_url(storage_url)
     if (file := _sqlite_file(url)) is not None and not file.exists():
@@ -133,8 +148,8 @@ def study_names(storage_url: str) -> list[str]:
             return _names(engine)
         finally:
             engine.dispose()
-    except (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError) as error:
-        raise ConfigError([f"study.storage: {masked(url)!r} cannot be opened: {reason_of(error)}"]) from error
+    except _UNUSABLE as error:
+        raise _unusable(url, error) from error
 
 
 def _names(engine: sqlalchemy.Engine) -> list[str]:

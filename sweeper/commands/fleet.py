@@ -14,6 +14,7 @@ from sweeper.addresses import is_shared, masked
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.host_spec import HostSpec
 from sweeper.leases import Worker
+from sweeper.notify import ends_told
 from sweeper.spec import SweepSpec
 from sweeper.streams import lenient
 from sweeper.text import plain, without_codes
@@ -75,7 +76,7 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
     Raises ConfigError, before anything is started, with the mistakes that any of the hosts has.
     """
     rest = [text for text in arguments.overrides if not text.startswith(HOSTS)]
-    specs_of_hosts(hosts, arguments)
+    spec = specs_of_hosts(hosts, arguments)[0]
     where = [] if arguments.config_dir is None else ["--config-dir", str(arguments.config_dir)]
     command = [sys.executable, "-m", "sweeper", "run", "--plain", *where, "--", *rest]
     width, out = max(map(len, hosts)), lenient(sys.stdout)
@@ -84,12 +85,19 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
         out.write(f"{name:{width}} | {without_codes(line)[:_MAX_LINE]}\n")
         out.flush()
 
-    try:
-        codes = run_side_by_side({name: [*command, f"host={name}"] for name in hosts}, show)
-    except OSError as error:
-        raise LauncherError(f"the workers could not be started: {error}") from error
-    for name, code in codes.items():
-        show(name, f"ended with exit code {code}" if code >= 0 else f"killed by signal {-code}")
+    def say(text: str) -> None:
+        show("hosts", text)
+
+    with ends_told(spec.notify, spec.study.name, ",".join(hosts), say) as notifier:
+        try:
+            codes = run_side_by_side({name: [*command, f"host={name}"] for name in hosts}, show)
+        except OSError as error:
+            raise LauncherError(f"the workers could not be started: {error}") from error
+        for name, code in codes.items():
+            ended = f"ended with exit code {code}" if code >= 0 else f"killed by signal {-code}"
+            show(name, ended)
+            if code < 0:  # all others have told it themselves
+                notifier.tell("aborted", spec.study.name, name, f"the worker was {ended}")
     return worst(codes.values())
 
 

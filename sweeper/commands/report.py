@@ -13,7 +13,7 @@ from sweeper import config
 from sweeper.commands.as_json import print_json
 from sweeper.commands.writing import writing
 from sweeper.engines.registry import simplicity_of
-from sweeper.errors import ConfigError, ExitCode, Together
+from sweeper.errors import ConfigError, ExitCode, StorageUnusable, Together
 from sweeper.garbage import no_search_for_garbage
 from sweeper.spec import STUDY_NAME, StudySpec
 from sweeper.storage import StudyStore
@@ -122,13 +122,15 @@ def _other(study: StudySpec, engine_name: str, text: str) -> Reading:
         storage = where
     elif colon:
         storage, folder = f"sqlite:///{where}/optuna.db", where
+    shown = f"...:{name}" if "://" in where else text  # an address may hold a password
     try:
         if not colon:
             return _read(StudyStore.of(study, name=name), engine_name)
         return _read(StudyStore.open(storage, name, folder, create=False), engine_name)
     except ConfigError as error:
-        shown = f"...:{name}" if "://" in where else text  # an address may hold a password
         raise ConfigError([f"--with {shown}: {line}" for line in error.mistakes]) from error
+    except StorageUnusable as error:
+        raise StorageUnusable(f"--with {shown}: {error.reason}") from error
 
 
 def _read(store: StudyStore, engine_name: str) -> Reading:

@@ -16,9 +16,10 @@ from sweeper import config
 from sweeper.catalogue import Catalogue, Entry, catalogue
 from sweeper.commands.fleet import HOSTS, SLURM
 from sweeper.commands.run import run
-from sweeper.errors import ConfigError, ExitCode
+from sweeper.errors import ConfigError, ExitCode, StorageUnusable
 from sweeper.fingerprint import IMPORTED
 from sweeper.kept_run import INTERRUPTED, NIGHT_OVER, STOPPED, KeptRun, kept_runs
+from sweeper.notify import ends_told
 from sweeper.spec import StudyPlace, StudySpec
 from sweeper.storage import StudyStore
 
@@ -32,12 +33,15 @@ _PLACE = ("study.dir", "study.storage", "study.name")
 def resume(arguments: argparse.Namespace) -> ExitCode:
     """Run a study again with the settings of its last run. Raises as `run` does."""
     name, given = split_name(arguments.overrides)
-    if not name:
-        name = _only_interrupted(config.load_place(given, arguments.config_dir).study)
-    place = config.load_place([*_without(given, ("study.name",)), f"study.name={name}"], arguments.config_dir)
-    store = StudyStore.of(place.study)
-    runs = _runs(store)
-    words, folder = again(runs, store, place, given)
+    named = [*_without(given, ("study.name",)), *([f"study.name={name}"] if name else [])]
+    place = config.load_place(named, arguments.config_dir)
+    with ends_told(place.notify, name, "", _say):
+        if not name:
+            name = _only_interrupted(place.study)
+            place = config.load_place([*named, f"study.name={name}"], arguments.config_dir)
+        store = StudyStore.of(place.study)
+        runs = _runs(store)
+        words, folder = again(runs, store, place, given)
     config_dir = arguments.config_dir.absolute() if arguments.config_dir else _path(runs[0].config_dir)
     if folder is not None:
         os.chdir(folder)
@@ -45,6 +49,10 @@ def resume(arguments: argparse.Namespace) -> ExitCode:
     sys.stdout.write(f"specsweep run {shlex.join([*where, *masked_words(words)])}\n")
     sys.stdout.flush()
     return run(argparse.Namespace(**{**vars(arguments), "overrides": words, "config_dir": config_dir}))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 def split_name(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -88,7 +96,7 @@ def _is_same(store: StudyStore, words: Sequence[str], kept: KeptRun, folder: Pat
         place = [word for word in words if not word.startswith((HOSTS, SLURM))]
         there = StudyStore.of(config.load_place(place, _path(kept.config_dir)).study)
         return bool(there.fact("identity") == store.fact("identity"))
-    except (ConfigError, OSError):
+    except (ConfigError, StorageUnusable, OSError):
         return False
     finally:
         os.chdir(before)

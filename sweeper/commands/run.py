@@ -7,9 +7,10 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 from rich.console import Console
 
@@ -25,6 +26,7 @@ from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_s
 from sweeper.commands.plan import plan
 from sweeper.commands.report import write_beside
 from sweeper.commands.slurm import as_worker, run_through_slurm
+from sweeper.endings import ending_of
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode, SpecsweepError, SweepAborted
 from sweeper.facts import read_host_facts
@@ -32,10 +34,10 @@ from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
 from sweeper.kept_run import KeptRun, how_it_ended, kept_run
 from sweeper.live import PlainView, RichView, View, Views
-from sweeper.loop import run_sweep
+from sweeper.loop import is_unfinished, run_sweep
 from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
-from sweeper.notify import Notifier
+from sweeper.notify import Notifier, ends_told
 from sweeper.on_finish import Leaving
 from sweeper.ownership import at_work
 from sweeper.result_table import result_table
@@ -46,6 +48,12 @@ from sweeper.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
 from sweeper.study import Study
 from sweeper.study_setup import open_study
+
+SET_BACK = (
+    "the study's database lacks what was measured last: a server answers now that had not received it. "
+    "The same command goes on; so does specsweep resume."
+)
+"""In the moment between the verdict and the end; before that the sweep itself goes on."""
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
@@ -65,23 +73,45 @@ def run(arguments: argparse.Namespace) -> ExitCode:
 def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
     """One sweep on one host. `given`: the words that `specsweep resume` is to give again.
 
-    Raises SpecsweepError, LauncherError, SweepInterrupted.
+    However it ends, from here on somebody is told who wants to be. Raises SpecsweepError, LauncherError,
+    SweepInterrupted.
     """
-    overrides, config_dir = arguments.overrides, arguments.config_dir
-    spec = config.load(overrides, config_dir).spec
+    spec = config.load(arguments.overrides, arguments.config_dir).spec
     console = Console(file=lenient(sys.stdout))
+    interrupts = Interrupts(lambda text: _say(spec, text, console))
+    with (
+        interrupts.installed(),
+        ends_told(spec.notify, spec.study.name, spec.host.name, lambda text: interrupts.say(text)) as notifier,
+        _ends_logged(spec),
+    ):
+        return _sweep(spec, arguments, given, _Told(console, interrupts, notifier))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Whoever hears of a sweep, from its very start."""
+
+    console: Console
+    interrupts: Interrupts
+    notifier: Notifier
+
+
+def _sweep(spec: SweepSpec, arguments: argparse.Namespace, given: Sequence[str], told_to: _Told) -> ExitCode:
+    overrides, config_dir = arguments.overrides, arguments.config_dir
+    console, interrupts, notifier = told_to.console, told_to.interrupts, told_to.notifier
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
-    interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
-    notifier = Notifier(spec.notify, SystemClock(), lambda text: interrupts.say(text))
-    with interrupts.installed(), launcher.hold():
+    with launcher.hold():
         for server_id in launcher.stop_leftovers(spec.limits.stop_grace_s):  # reading the facts may take minutes
             console.print(f"stopped server {server_id}, which an earlier process had left", highlight=False)
         facts = read_host_facts(spec, engine, launcher)
-        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as screen, notifier:
+        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as screen:
             view = Views(screen, FirstWinner(notifier, launcher.host))
             study, told = open_study(spec, engine, facts)
-            interrupts.say = study.store.database.say = view.notice
-            with at_work(study.store, worker_of(spec.host), spec.study.lease_s) as (study.ownership, clock):
+            study.store.database.say = view.notice
+            with (
+                interrupts.saying(view.notice),
+                at_work(study.store, worker_of(spec.host), spec.study.lease_s) as (study.ownership, clock),
+            ):
                 before = study.progress(spec.budget)
                 loads = rendered_loads(spec, engine, launcher, facts)
                 if remembered := remembering(spec, engine):
@@ -93,15 +123,13 @@ def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))
                 kept = KeptRun.of(spec, given, config_dir, clock)
-                with (
-                    kept_run(study.store, kept) as ended,
-                    notifier.ending(study.name, launcher.host),
-                    put_back(leaving),
-                ):
+                with kept_run(study.store, kept) as ended, put_back(leaving):
                     tracker = tracking.Tracker(spec.tracking, clock)
                     verdict = run_sweep(replace(rig, make_room=leaving.make_room), study, tracker)
                     left = leaving.leave_unfinished() if interrupts.finish_requested else leaving.leave(verdict)
                     after = study.progress(spec.budget)
+                    if study.store.database.is_shared and is_unfinished(rig, study, verdict):
+                        raise SweepAborted(SET_BACK)
                     ended(how_it_ended(verdict, after.launches_left))
             event = "interrupted" if interrupts.finish_requested else "finished"
             notifier.tell(event, study.name, launcher.host, "\n".join(filter(None, [verdict.text, left])))
@@ -144,6 +172,30 @@ def put_back(leaving: Leaving) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def _ends_logged(spec: SweepSpec) -> Iterator[None]:
+    """While open: why a start or a sweep ends, if not well, is written into the sweep's log, and passes on."""
+    try:
+        yield
+    except BaseException as error:
+        ending = ending_of(error)
+        _say(spec, f"ended with exit code {ending.code}: {ending.text}")
+        raise
+
+
+def _say(spec: SweepSpec, text: str, console: Console | None = None) -> None:
+    """Where no view is open, before there is one and after: say it, and write it into the log if there is one."""
+    if console is not None:
+        console.print(text, markup=False, highlight=False)
+    with suppress(OSError), _log_path(spec).open("a", encoding="utf-8") as file:
+        _log_view(file, spec).notice(text)
+
+
+def _log_view(file: TextIO, spec: SweepSpec) -> PlainView:
+    console = Console(file=lenient(file), width=200, no_color=True)
+    return PlainView(console, SystemClock(), spec.objective_metric)
+
+
 def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
     """Make the sweep's folder, and own a study that lies in a file: two processes would measure its trials twice.
 
@@ -164,7 +216,7 @@ def _view(console: Console, spec: SweepSpec, *, plain: bool) -> Iterator[View]:
     clock = SystemClock()
     beacon = Beacon(Path(spec.study.dir), spec.study.name, spec.host.name, clock, spec.objective_metric)
     with _log_path(spec).open("a", encoding="utf-8") as file, beacon:
-        log = PlainView(Console(file=lenient(file), width=200, no_color=True), clock, spec.objective_metric)
+        log = _log_view(file, spec)
         if plain or not console.is_terminal or console.is_dumb_terminal:
             yield Views(log, beacon, PlainView(console, clock, spec.objective_metric))
             return

@@ -14,6 +14,7 @@ from sweeper.addresses import is_shared, masked
 from sweeper.commands.fleet import HOSTS, SLURM
 from sweeper.commands.slurm_watch import Watch
 from sweeper.errors import ConfigError, ExitCode
+from sweeper.notify import ends_told
 from sweeper.spec import SweepSpec
 from sweeper.text import plain
 
@@ -39,15 +40,27 @@ def run_through_slurm(arguments: argparse.Namespace) -> ExitCode:
         watch.say("slurm", f"submitted {', '.join(ids)}; what the jobs print is kept in {folder}")
         return ids
 
+    name = spec.study.name
+    with ends_told(spec.notify, name, "slurm", lambda text: watch.say("slurm", text)) as notifier:
+        _make(folder, spec)
+        try:
+            code = watch.until_all_end(submit)
+        except ImportError:
+            package = "the package submitit: pip install 'specsweep[slurm]'"
+            told = f"hosts: slurm needs {package}, in an environment that the nodes see too"
+            raise ConfigError([told]) from None
+        if code is not ExitCode.OK and all(ended is None for ended in watch.codes.values()):
+            notifier.tell("interrupted", name, "slurm", "no job had a node yet; the same command goes on")
+        for line in watch.untold:  # all other workers have told it themselves
+            notifier.tell("aborted", name, "slurm", line)
+    return code
+
+
+def _make(folder: Path, spec: SweepSpec) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError([f"study.dir: {spec.study.dir!r} cannot be made: {error.strerror}"]) from error
-    try:
-        return watch.until_all_end(submit)
-    except ImportError:
-        package = "the package submitit: pip install 'specsweep[slurm]'"
-        raise ConfigError([f"hosts: slurm needs {package}, in an environment that the nodes see too"]) from None
 
 
 def as_worker(node: str, arguments: argparse.Namespace) -> argparse.Namespace:

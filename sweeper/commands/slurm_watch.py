@@ -10,7 +10,7 @@ from launchers.clock import Clock, SystemClock
 from launchers.errors import HostLost
 from launchers.slurm import Look, SlurmJobs
 from sweeper.commands.fleet import worst
-from sweeper.errors import ConfigError, ExitCode
+from sweeper.errors import ExitCode, SpecsweepError
 from sweeper.interrupts import Interrupts
 from sweeper.spec import StudySpec
 from sweeper.stop_request import StopRequest
@@ -28,11 +28,13 @@ _ASK_AGAIN_S = 15.0
 class Watch:
     """The jobs of a study from their submission until all have ended.
 
-    `codes`: how those ended that have; None: it was cancelled here before it had a node.
+    `codes`: how those ended that have; None: it was cancelled here before it had a node. `untold`: a line for each
+    that ended without a worker who could have said why.
     """
 
     def __init__(self, jobs: SlurmJobs, study: StudySpec, clock: Clock | None = None) -> None:
         self.codes: dict[str, ExitCode | None] = {}
+        self.untold: list[str] = []
         self._jobs = jobs
         self._study = study
         self._seen: dict[str, Look] = {}
@@ -118,7 +120,10 @@ class Watch:
             self.say(name, f"ended with exit code {code}")
         elif not now.node or self._clock.monotonic_s() - since_s > _RESULT_S:
             self.codes[job] = None if self._has_cancelled and not now.node else ExitCode.ABORTED
-            self.say(name, f"ended by Slurm: {plain(now.state.lower())} ({plain(now.why)})")
+            ended = f"ended by Slurm: {plain(now.state.lower())} ({plain(now.why)})"
+            self.say(name, ended)
+            if self.codes[job] is not None:
+                self.untold.append(f"the worker on {plain(name, 60)} was {ended}")
 
     def _ask_to_stop(self) -> None:
         """Ask the workers to finish their launches; again and again, since one may just be starting."""
@@ -126,7 +131,9 @@ class Watch:
             return
         self._asked_at = self._clock.monotonic_s()
         self._let_none_start()
-        with suppress(ConfigError, PermissionError, *STORAGE_ERRORS):  # tried again; the study may not be made yet
+        with suppress(
+            SpecsweepError, PermissionError, *STORAGE_ERRORS
+        ):  # tried again; the study may not be made yet
             StopRequest(self._study, StudyStore.of(self._study), now=False).ask()
 
     def _let_none_start(self) -> None:

@@ -11,7 +11,7 @@ from sweeper import config
 from sweeper.addresses import is_shared
 from sweeper.commands.as_json import print_json
 from sweeper.commands.hosts import make_launcher, standing_on
-from sweeper.errors import ConfigError, ExitCode
+from sweeper.errors import ConfigError, ExitCode, StorageUnusable
 from sweeper.kept_run import COMPLETE, kept_runs
 from sweeper.on_finish import name_of
 from sweeper.spec import StudyPlace
@@ -57,10 +57,10 @@ def _no_such(place: StudyPlace) -> str:
 
 
 def _store_of(place: StudyPlace) -> StudyStore | None:
-    """The study, if there is one in a file. Raises ConfigError when one in a database cannot be opened."""
+    """The study, if there is one in a file. Raises SpecsweepError when one in a database cannot be opened."""
     try:
         return StudyStore.of(place.study)
-    except ConfigError:
+    except (ConfigError, StorageUnusable):
         if is_shared(place.study.storage):
             raise
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from sweeper import config, tracking
-from sweeper.errors import ConfigError, ExitCode
+from sweeper.errors import ConfigError, ExitCode, StorageUnusable
 from sweeper.spec import StudyPlace
 from sweeper.storage import StudyStore
 
@@ -21,6 +21,6 @@ def _identity(place: StudyPlace) -> str:
     """The study's identity, by which MLflow tells it from a namesake; empty when there is no study (yet)."""
     try:
         store = StudyStore.of(place.study)
-    except ConfigError:
+    except (ConfigError, StorageUnusable):
         return ""
     return str(store.fact("identity") or "")

@@ -282,7 +282,10 @@ def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -
 def _place(config: DictConfig, asked: Sequence[Asked], _: Path | None) -> StudyPlace:
     """The study's and the view's part of the configuration. Raises ConfigError with all mistakes in it."""
     told = {
-        line: line for one in asked if one.key.startswith(("study", "tracking")) for line in apply(config, one)
+        line: line
+        for one in asked
+        if one.key.startswith(("study", "tracking", "notify"))
+        for line in apply(config, one)
     }
     expand_home(config)
     data = resolved(config, "", told)

@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from sweeper.addresses import is_shared, normal_url
 from sweeper.config.mistakes import one_line, schema_mistakes, shown
 from sweeper.errors import ConfigError
-from sweeper.spec import StudyPlace
+from sweeper.spec import NotifySpec, StudyPlace
 from sweeper.tracking.place import uri_mistake
 
 _NOT_IN_URL = re.compile(r"[?#%\\\x00-\x1f]")
@@ -29,12 +29,20 @@ def to_place(data: Mapping[str, object], told: Mapping[str, str]) -> StudyPlace:
     name = str(mapping(data.get("engine")).get("name", ""))
     try:
         asked = json.dumps({"study": study, "tracking": tracking, "engine_name": name}, default=str)
-        place = StudyPlace.model_validate_json(asked)
+        place = StudyPlace.model_validate_json(asked).model_copy(update={"notify": _notify(data.get("notify"))})
     except ValidationError as error:
         raise ConfigError(list(dict.fromkeys([*mistakes, *schema_mistakes(error, told)]))) from None
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return place
+
+
+def _notify(data: object) -> NotifySpec:
+    """Whom to tell; nobody where that is given wrongly: what is looked at needs no notification."""
+    try:
+        return NotifySpec.model_validate_json(json.dumps(data, default=str))
+    except ValidationError:
+        return NotifySpec()
 
 
 def place_mistakes(study: Mapping[str, object], tracking: Mapping[str, object]) -> list[str]:

@@ -81,7 +81,7 @@ def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: Notes = lambda eng
 
 
 def _stored(spec: SweepSpec) -> StudyStore | None:
-    """The sweep's study; None when it does not exist yet. Raises ConfigError when it cannot be opened."""
+    """The sweep's study; None when it does not exist yet. Raises StorageUnusable when it cannot be opened."""
     if spec.study.name not in study_names(spec.study.storage):
         return None
     return StudyStore.of(spec.study)

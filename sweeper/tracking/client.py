@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from launchers.clock import Clock
 from sweeper.tracking.place import Place, PlaceUnusable, check_database, check_writable
@@ -32,6 +32,10 @@ _SETTINGS = {
 }
 
 
+_STUMBLES = (ArithmeticError, AttributeError, LookupError, RecursionError, SystemError, TypeError, ValueError)
+"""What MLflow's client and protobuf raise over values that they do not expect."""
+
+
 class OutOfTime(Exception):
     """The time for this sync is used up; the rest is done next time."""
 
@@ -47,13 +51,37 @@ class Calls:
     def client(self) -> MlflowClient:
         """The client, for one call, which over HTTP will wait no longer than the time that is left.
 
-        Raises OutOfTime.
+        Raises OutOfTime. Besides what the client is documented to raise, the call raises PlaceUnusable.
         """
         left_s = self.end_s - self.clock.monotonic_s()
         if left_s <= 0:
             raise OutOfTime
         limit_http(min(HTTP_TIMEOUT_S, ceil(left_s)))
-        return self.mlflow
+        return cast("MlflowClient", _Reading(self.mlflow))
+
+
+class _Reading:
+    """The client, whose answers nobody has checked: what it stumbles over in one is told as that.
+
+    It makes objects of what a server says, and numbers without bounds or text that is none end in whatever that
+    raises, far from where a wrong answer is expected.
+    """
+
+    def __init__(self, mlflow: MlflowClient) -> None:
+        self._mlflow = mlflow
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        call: Callable[..., object] = getattr(self._mlflow, name)
+
+        def read(*args: object, **settings: object) -> object:
+            try:
+                return call(*args, **settings)
+            except _STUMBLES as error:
+                raise PlaceUnusable(
+                    f"what answers there makes no sense: {type(error).__name__}: {error}"
+                ) from error
+
+        return read
 
 
 def within(seconds: float, work: Callable[[], T]) -> T | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sweeper.tracking.client import Calls, OutOfTime, given
 from sweeper.tracking.experiment import is_ours, open_experiment
 from sweeper.tracking.files import in_files, version_of
+from sweeper.tracking.lost import LOST, LOST_STATUS, lost_tags
+from sweeper.tracking.memory import DELETED, Found, Loading, Memory, shown_by
 from sweeper.tracking.page import TAG_PAGE
 from sweeper.tracking.place import is_missing_below, one_line
-from sweeper.tracking.points import Point
 from sweeper.tracking.view import FAILURE_TAGS, TAG_FAILURE, TAG_STUDY, TAG_TRIAL, RunView, owner_tags
 
 if TYPE_CHECKING:
@@ -23,56 +25,15 @@ TAG_SYNCED = "specsweep.synced"
 TAG_FILES = "specsweep.files"
 TAG_RETIRED = "specsweep.retired"
 
-DELETED = "deleted"
 PAGE = 100
 """Runs that are searched at once: a sixth of a second in SQLite. Larger pages take no less for each run."""
 
 BATCH = 800
 """Values that are logged at once."""
 
+_NUMBER = re.compile("[0-9]{1,9}")
 _ALL = 3  # ViewType.ALL: also what a user deleted
 _REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"})
-
-
-@dataclass(frozen=True)
-class Found:
-    """Of one run: whether it is alive and whole, retired by us, and the digest of what it shows."""
-
-    run_id: str
-    is_active: bool
-    is_retired: bool
-    is_whole: bool
-    synced: str
-
-
-@dataclass
-class Loading:
-    """How far the search of all runs has come: the next page, and by trial what was found."""
-
-    token: str | None = None
-    found: dict[str, list[Found]] = field(default_factory=dict)
-
-
-@dataclass
-class Memory:
-    """What this process knows of MLflow's side.
-
-    `shown`, `refused`: trial number to the digest of what its run shows, of what MLflow would not take.
-    `baseline_run`: the id of the baseline's run, empty when there is none yet.
-    `sent`: files that arrived (run, what they are of, name), so that a slow connection gets on instead of starting
-    again; `loading`: likewise for the search of all runs. `logged`: all values of a run that has very many.
-    """
-
-    experiment_id: str = ""
-    is_loaded: bool = False
-    page: str = ""
-    shown: dict[int, str] = field(default_factory=dict)
-    refused: dict[int, str] = field(default_factory=dict)
-    num_written: int = 0
-    sent: set[tuple[str, str, str]] = field(default_factory=set)
-    logged: dict[str, frozenset[Point]] = field(default_factory=dict)
-    baseline_run: str = ""
-    loading: Loading = field(default_factory=Loading)
 
 
 class Source(Protocol):
@@ -126,7 +87,9 @@ class Writer:
             loading.token = token
             if token and clock.monotonic_s() >= end_s:
                 raise OutOfTime
-        shown = {trial: _shown(found) for trial, found in loading.found.items() if trial.isdecimal()}
+        alive = {trial for trial, found in loading.found.items() if any(run.is_active for run in found)}
+        self.memory.present |= {int(trial) for trial in alive if _NUMBER.fullmatch(trial)}
+        shown = {trial: shown_by(found) for trial, found in loading.found.items() if _NUMBER.fullmatch(trial)}
         bases = (run.run_id for run in loading.found.get("0", ()) if run.is_active)
         self.memory.baseline_run = self.memory.baseline_run or next(bases, "")
         written = self.memory.shown  # meanwhile, and later than what was found
@@ -151,6 +114,7 @@ class Writer:
                 continue
             try:
                 self.memory.shown[number] = self._write_run(view)
+                self.memory.present.add(number)
                 self.memory.num_written += 1
             except (MlflowException, ImportError) as error:
                 if isinstance(error, MlflowException) and error.error_code not in _REFUSALS:
@@ -158,6 +122,26 @@ class Writer:
                 self.memory.refused[number] = view.digest
                 refusal = refusal or f"trial {number} was refused: {one_line(error)}"
         return refusal
+
+    def give_up(self) -> None:
+        """Mark the runs of trials that the study does not have any more: a database may lose the newest of all.
+
+        They stay where they are, and with what they show; they only say no longer that they are of a trial.
+        """
+        for number in sorted(self.memory.lost):
+            for run in self._search(f" AND tags.`{TAG_TRIAL}` = '{number}'"):
+                if run.info.lifecycle_stage == "active":
+                    self._mark_lost(run)
+            self.memory.forget(number)
+
+    def _mark_lost(self, run: Run) -> None:
+        """All but the last step may be done again."""
+        run_id, tags = run.info.run_id, run.data.tags
+        was, name = tags.get(TAG_TRIAL, ""), run.info.run_name or ""
+        self._tag(run_id, {**lost_tags(was), TAG_RETIRED: LOST})
+        lost_name = name if name.startswith(LOST) else f"{LOST}: {name}"
+        self.calls.client().update_run(run_id, LOST_STATUS, lost_name)
+        self.calls.client().delete_tag(run_id, TAG_TRIAL)
 
     def write_page(self, tags: Mapping[str, str]) -> None:
         """Describe the experiment, when that differs from what was last written there."""
@@ -214,10 +198,15 @@ class Writer:
     def _find(self, view: RunView) -> Run | None:
         """The trial's one run, if it has one. All others of the trial, and one that cannot become the view, go.
 
+        One of a former trial of this number, or of launches that the study has lost, stays and is marked as that.
         Two arise when "create run" reached a server that answered too late.
         """
         runs = self._search(f" AND tags.`{TAG_TRIAL}` = '{view.trial.number}'")
         active = [run for run in runs if run.info.lifecycle_stage == "active"]
+        for run in [run for run in active if _is_lost(run, view)]:
+            self._mark_lost(run)
+            active.remove(run)
+            runs.remove(run)
         kept = min((run for run in active if _is_usable(run, view)), key=_age, default=None)
         for run in active:
             if run is not kept:
@@ -274,12 +263,8 @@ class Writer:
         return is_missing_below(self.artifact_root, run.info.artifact_uri)
 
 
-def _shown(runs: Sequence[Found]) -> str:
-    """The digest that the only run of a trial shows, or that it was deleted; "" when that needs a look."""
-    alive = [run for run in runs if run.is_active]
-    if not alive:
-        return DELETED if any(not run.is_retired for run in runs) else ""
-    return alive[0].synced if len(alive) == 1 and alive[0].is_whole else ""
+def _is_lost(run: Run, view: RunView) -> bool:
+    return run.data.tags.get(TAG_RETIRED) == LOST or view.is_of_another(run.data.tags)
 
 
 def _is_usable(run: Run, view: RunView) -> bool:

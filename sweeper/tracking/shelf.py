@@ -6,7 +6,7 @@ baseline was launched again. The former come first; the latter, of a large study
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sweeper.records import TrialRecord
 from sweeper.secrets import secrets_of
@@ -29,8 +29,10 @@ class Shelf:
         self._files: dict[int, tuple[TrialRecord, str]] = {}
 
     def put(self, trials: Sequence[TrialRecord]) -> None:
-        """These are the trials that have finished, the baseline among them if it has."""
+        """These are the trials that have finished, the baseline among them if it has. Others are forgotten."""
         is_first = not self._trials
+        if gone := self._trials.keys() - {trial.number for trial in trials}:
+            self._forget(gone, trials)
         for trial in trials:
             known = self._trials.get(trial.number)
             if known is not trial and known != trial:
@@ -44,6 +46,20 @@ class Shelf:
         self._baseline = baseline
         if is_first:
             self._unsure, self._changed = self._changed, {}
+
+    @property
+    def numbers(self) -> Collection[int]:
+        """The trials that have finished."""
+        return self._trials.keys()
+
+    def _forget(self, gone: Collection[int], trials: Sequence[TrialRecord]) -> None:
+        for known in (self._trials, self._changed, self._unsure, self._telling, self._files):
+            for number in gone:
+                known.pop(number, None)
+        self._outdated -= set(gone)
+        self._columns = Columns()
+        for trial in trials:
+            self._columns.add(trial)
 
     def look_again(self, numbers: Sequence[int] | None = None) -> None:
         """What is known of these runs (of all) is not sure any more."""

@@ -21,6 +21,7 @@ from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import TrackingSpec
 from sweeper.tracking.client import HTTP_TIMEOUT_S, Calls, OutOfTime, limit_http, load_mlflow, open_client, within
 from sweeper.tracking.experiment import lookup
+from sweeper.tracking.memory import DELETED, Memory
 from sweeper.tracking.page import page_tags, view_fragment
 from sweeper.tracking.place import (
     Place,
@@ -33,7 +34,7 @@ from sweeper.tracking.place import (
     ui_argv,
     ui_env,
 )
-from sweeper.tracking.runs import DELETED, Memory, Writer
+from sweeper.tracking.runs import Writer
 from sweeper.tracking.shelf import Shelf
 from sweeper.tracking.view import RunView, owner_tags
 
@@ -121,7 +122,9 @@ class Tracker:
         """
         if not self._spec.uri:
             return SyncReport(is_off=True)
+        known = frozenset(self._memory.present)  # before the study is read: what it lacks now, it has lost
         shelf = self._shelved(study)
+        self._memory.lost = set(known.difference(shelf.numbers))
         if deadline_s is not None:
             shelf.look_again(list(self._memory.refused))
             self._memory.refused.clear()
@@ -185,6 +188,7 @@ class Tracker:
             self._client = self._client or open_client(place)
             writer = Writer(Calls(self._client, self._clock, end_s), memory, study, place.artifact_root)
             writer.open()
+            writer.give_up()
             error = writer.write(shelf.changed())
             writer.load(LOAD_S if is_brief else limit_s)
             others = shelf.unsure(memory.shown)

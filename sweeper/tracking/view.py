@@ -21,7 +21,9 @@ LAYOUT = 3
 TAG_STUDY = "specsweep.study"
 TAG_STUDY_ID = "specsweep.study_id"
 TAG_TRIAL = "specsweep.trial"
+TAG_LOST = "specsweep.lost_trial"
 TAG_STATE = "specsweep.state"
+TAG_LAUNCHES = "specsweep.launches"
 TAG_PURPOSE = "specsweep.purpose"
 TAG_KEY = "specsweep.key"
 TAG_FAILURE = "specsweep.failure"
@@ -38,6 +40,8 @@ FAILURE_TAGS = (TAG_FAILURE, TAG_WHY, TAG_NOTE)
 MAX_VALUE_LENGTH = 500
 MAX_NAME_LENGTH = 120
 MAX_TAG_LENGTH = 4000
+MAX_MARKS = 100
+"""Of a trial's newest launches, as far as a tag holds them. What a standby has not received is the newest."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,11 @@ class RunView:
     def files(self, read: ArtifactReader, unchanged: Collection[str] = ()) -> dict[str, bytes]:
         """The run's files by name, but those of `unchanged` artifacts; `read` gives one or raises KeyError."""
         return run_files(self.trial, read, unchanged)
+
+    def is_of_another(self, tags: Mapping[str, str]) -> bool:
+        """Whether a run of these tags shows another configuration, or launches that the trial does not have."""
+        marks = set(tags.get(TAG_LAUNCHES, "").split())
+        return tags.get(TAG_KEY, self.trial.key) != self.trial.key or not marks <= set(launch_marks(self.trial))
 
     def contradicts(self, params: Mapping[str, str], metrics: Mapping[str, float]) -> bool:
         """Whether a run that holds these can never become this one: MLflow forgets no parameter and no metric.
@@ -131,6 +140,7 @@ def run_tags(owner: Mapping[str, str], trial: TrialRecord) -> dict[str, str]:
         TAG_STATE: trial.state.value,
         TAG_PURPOSE: ", ".join(purpose.value for purpose in purposes),
         TAG_KEY: trial.key,
+        TAG_LAUNCHES: " ".join(launch_marks(trial)[-MAX_MARKS:]),
         TAG_ESTIMATED: _joined(launch.estimated for launch in trial.measured),
         TAG_DOUBTS: _joined(text for launch in trial.measured for text in _doubts(launch)),
         TAG_LOSSY: secrets.hide(_joined(text for launch in trial.launches for text in launch.lossy)),
@@ -144,6 +154,11 @@ def run_tags(owner: Mapping[str, str], trial: TrialRecord) -> dict[str, str]:
         tags[TAG_WHY] = cut(secrets.hide(failure.message), MAX_VALUE_LENGTH)
         tags[TAG_NOTE] = cut(f"**{failure.kind.value}**: {tags[TAG_WHY]}\n\n{_code_block(evidence)}", 5000)
     return {name: value for name, value in tags.items() if value}
+
+
+def launch_marks(trial: TrialRecord) -> list[str]:
+    """A word for each launch, by which it is known: another one under its number has another."""
+    return [digest([n.launch_number, n.host, n.started_at.isoformat()])[:8] for n in trial.launches]
 
 
 def _doubts(launch: LaunchRecord) -> Iterator[str]:

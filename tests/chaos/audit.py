@@ -141,10 +141,15 @@ def is_held(path: Path) -> bool:
 
 
 def runs_of(sweep: Sweep) -> list[Run]:
-    """MLflow's runs of this very study; another one may have the experiment's plain name."""
+    """MLflow's runs of the study's trials."""
+    return [run for run in all_runs_of(sweep) if TAG_TRIAL in run.data.tags]
+
+
+def all_runs_of(sweep: Sweep) -> list[Run]:
+    """Every run of this very study; another one may have the experiment's plain name."""
     mlflow, identity = seen.client(sweep.mlflow_uri()), identity_of(sweep.store())
     names = [e.name for e in mlflow.search_experiments() if e.name.startswith(STUDY)]
-    runs = [run for name in names for run in seen.runs(sweep.mlflow_uri(), name)]
+    runs = [run for name in names for run in seen.all_runs(sweep.mlflow_uri(), name)]
     return [run for run in runs if run.data.tags.get(TAG_STUDY_ID) == identity]
 
 

@@ -70,3 +70,15 @@ def over_the_end(stage: Stage) -> None:
     file.write_text("+7200\n")
     stage.ended(command, 0, r"this machine's clock was set [^\n]*")
     stage.is_ended = True
+
+
+@fault("the clock begins in 1970", "orchestrator", f"{BY}, at the start, as on a machine whose battery is empty",
+       "measured and shown under that time; the next start, at the right one, goes on")  # fmt: skip
+def in_1970(stage: Stage) -> None:
+    file, env = fake_clock(stage)
+    file.write_text("@1970-01-01 00:00:10\n")
+    command = stage.sweep.start_alone("budget.trials=2", env=env)
+    stage.ended(command, 0)
+    years = {n.started_at.year for t in stage.sweep.trials() for n in t.launches}
+    stage.seen.append(f"launches of {', '.join(map(str, sorted(years)))}")
+    stage.check(years == {1970}, str(years))

@@ -81,6 +81,19 @@ def killed(stage: Stage) -> None:
     stage.is_ended = True
 
 
+@fault("the server's supervisor is killed", "host", "SIGKILL to the process that started it, in the benchmark",
+       "the server is found and stopped by its session and its mark; the launch counts")  # fmt: skip
+def supervisor_killed(stage: Stage) -> None:
+    stage.sweep.set_fault("slow", "0.4", 1)
+    command = stage.sweep.start()
+    stage.in_phase(command, "measuring", trial=0)
+    stage.until(lambda: bool(process_of(stage.folder, b"/leader")), "a supervisor", command)
+    os.kill(process_of(stage.folder, b"/leader"), KILL)
+    stage.ended(command, 0)
+    stage.check(all(n.ok for n in stage.sweep.trials()[0].launches), "the launch counts")
+    stage.is_ended = True
+
+
 def pid_of(stage: Stage) -> int:
     return process_of(stage.folder, b"--alias")
 

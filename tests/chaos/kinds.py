@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.chaos import clocks, databases, disks, engines, files, gpus, link, orchestrator, views
+from tests.chaos import clocks, databases, disks, engines, files, gpus, link, orchestrator, swaps, views
 from tests.chaos.table import ROWS, Row
 
 STRUCK = ("orchestrator", "way", "host", "engine", "stores")
-PARTS = (orchestrator, clocks, link, disks, gpus, engines, databases, views, files)
+PARTS = (orchestrator, clocks, link, disks, gpus, engines, databases, views, files, swaps)
 
 
 def all_rows() -> list[Row]:

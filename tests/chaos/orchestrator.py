@@ -118,6 +118,17 @@ def hung_up(stage: Stage) -> None:
     stage.ended(stage.sweep.start(plan=plan), 143, "interrupted; no server is left")
 
 
+@fault("SIGALRM from somebody else", "orchestrator", "SIGALRM in the benchmark; with and without budget.hours",
+       "the night ends by its own timer alone: the sweep goes on")  # fmt: skip
+def alarmed(stage: Stage) -> None:
+    for words in (("budget.trials=2",), ("budget.hours=5",)):
+        plan = Plan(at="sweeper/measuring/benchmark.py:measure", signals=(signal.SIGALRM,))
+        command = stage.sweep.start(*words, plan=plan)
+        stage.ended(command, 0)
+        stage.check("The night is over" not in command.output, command.output[-800:])
+    stage.is_ended = True
+
+
 @fault("SIGSTOP, SIGCONT in the benchmark", "orchestrator", "SIGSTOP for 3 s", "the sweep goes on to its end")
 def suspended(stage: Stage) -> None:
     command = stage.sweep.start(plan=Plan(at="sweeper/measuring/benchmark.py:measure", hit=2, signals=(STOP,)))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+from pathlib import Path
+
 from tests.chaos.stage import Stage
 from tests.chaos.table import Play, fault
 from tests.chaos.targets import mlflow_server
@@ -74,3 +78,22 @@ def damaged(stage: Stage) -> None:
 def deleted(stage: Stage) -> None:
     stage.ended(stage.sweep.start("budget.trials=2"), 0)
     (stage.folder / "mlflow.db").unlink()
+
+
+@fault(
+    "MLflow's file is of another version", "stores", "its schema's version is set to one that nobody knows", LATER
+)
+def of_another_version(stage: Stage) -> None:
+    stage.ended(stage.sweep.start("budget.trials=1"), 0)
+    file = stage.folder / "mlflow.db"
+    known = _set_version(file, "deadbeef0000")
+    stage.ended(stage.sweep.start("budget.trials=2"), 0, r"MLflow: [^\n]*")
+    _set_version(file, known)
+
+
+def _set_version(file: Path, version: str) -> str:
+    """Which it was before."""
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        (before,) = database.execute("SELECT version_num FROM alembic_version").fetchone()
+        database.execute("UPDATE alembic_version SET version_num = ?", (version,))
+    return str(before)

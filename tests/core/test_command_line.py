@@ -86,9 +86,9 @@ def test_a_report_of_a_study_that_does_not_exist_names_those_that_do(
 
 
 def test_a_bug_is_one_line_and_a_traceback_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from sweeper.__main__ import _unexpected
+    from sweeper.__main__ import _ended
 
-    assert _unexpected(_raised(ZeroDivisionError("by nought"))) == ExitCode.BUG
+    assert _ended(_raised(ZeroDivisionError("by nought"))) == ExitCode.BUG
     told = capsys.readouterr().err
     assert "a bug in specsweep: ZeroDivisionError: by nought" in told
     assert "Traceback (most recent call last)" in (tmp_path / "specsweep-error.log").read_text()
@@ -96,12 +96,12 @@ def test_a_bug_is_one_line_and_a_traceback_in_a_file(tmp_path: Path, capsys: pyt
 
 def test_the_launchers_errors_have_their_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     from launchers.errors import HostBusy, HostLost, StopFailed
-    from sweeper.__main__ import _unexpected
+    from sweeper.__main__ import _ended
 
-    assert _unexpected(HostBusy("pid 7 holds it", "pid 7")) == ExitCode.HOST_BUSY
-    assert _unexpected(StopFailed("still alive", ("pid 8 python",))) == ExitCode.ABORTED
-    assert _unexpected(HostLost("no answer")) == ExitCode.ABORTED
-    assert _unexpected(OSError(28, "No space left on device")) == ExitCode.ABORTED
+    assert _ended(HostBusy("pid 7 holds it", "pid 7")) == ExitCode.HOST_BUSY
+    assert _ended(StopFailed("still alive", ("pid 8 python",))) == ExitCode.ABORTED
+    assert _ended(HostLost("no answer")) == ExitCode.ABORTED
+    assert _ended(OSError(28, "No space left on device")) == ExitCode.ABORTED
     assert "pid 8 python" in capsys.readouterr().err
 
 

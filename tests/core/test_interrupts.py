@@ -150,3 +150,14 @@ def test_without_an_end_or_without_handlers_there_is_no_alarm() -> None:
     before_s, _ = signal.getitimer(signal.ITIMER_REAL)  # that of a time-out of this test, perhaps
     with interrupts.installed(), interrupts.night_ends_in(None):
         assert signal.getitimer(signal.ITIMER_REAL)[0] == pytest.approx(before_s, abs=60)
+
+
+@pytest.mark.parametrize("seconds", [None, 300.0])
+def test_an_alarm_of_somebody_else_ends_no_night(seconds: float | None) -> None:
+    said = Said()
+    interrupts = Interrupts(said)
+    with interrupts.installed():
+        send(signal.SIGALRM)
+        with interrupts.night_ends_in(seconds):
+            send(signal.SIGALRM)
+    assert said.lines == []

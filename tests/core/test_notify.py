@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from launchers.errors import HostBusy, StopFailed
 from sweeper.errors import ConfigError, ExitCode, SweepAborted, SweepInterrupted
+from sweeper.known_secrets import KNOWN
 from sweeper.notify import Notifier, webhook_url
 from sweeper.spec import NotifySpec
+from tests.core.receiver import SECRET, Receiver
 from tests.fakes import FakeClock
 
 pytestmark = pytest.mark.host
 
-SECRET = "T0KEN-xyz-very-secret"
 WRITE_DOWN = """
 import os, sys
 with open(sys.argv[1], "a") as file:
@@ -26,34 +26,6 @@ with open(sys.argv[1], "a") as file:
     file.write("|".join(words) + "\\n")
 sys.exit(int(sys.argv[2]))
 """
-
-
-class Receiver(ThreadingHTTPServer):
-    """Answers with the statuses it was given, in turn, then 200; `hold` keeps its answers back."""
-
-    def __init__(self, *statuses: int) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.statuses = list(statuses)
-        self.received: list[dict[str, str]] = []
-        self.hold = threading.Event()
-        self.hold.set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/hooks/{SECRET}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.hold.wait(20)
-        self.server.received.append(json.loads(body))
-        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 204)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None: ...
 
 
 @pytest.fixture
@@ -195,3 +167,28 @@ def test_the_url_may_stand_in_the_environment_alone() -> None:
         with pytest.raises(ConfigError, match=says) as refused:
             webhook_url(spec, environ)
         assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "event", "text"),
+    [
+        (KeyError("speed"), "aborted", "a bug in specsweep: KeyError: 'speed'"),
+        (HostBusy("gpu1 is held by pid 7"), "aborted", "gpu1 is held by pid 7"),
+        (StopFailed("still alive", ("pid 8 python",)), "aborted", "stopped: still alive\npid 8 python"),
+        (KeyboardInterrupt(), "interrupted", "interrupted; the same command goes on"),
+    ],
+)
+def test_every_end_that_is_no_good_one_is_told(
+    receiver: Receiver, error: BaseException, event: str, text: str
+) -> None:
+    with notifier([], webhook=receiver.url) as told, pytest.raises(type(error)), told.ending("night", "gpu1"):
+        raise error
+    ((got, words),) = [(message["event"], message["text"]) for message in receiver.received]
+    assert (got, words[: len(text)]) == (event, text)
+
+
+def test_a_secret_that_is_known_leaves_in_no_message(receiver: Receiver) -> None:
+    KNOWN.learn(["hush-hush-hush"])
+    with notifier([], webhook=receiver.url) as told:
+        told.tell("aborted", "night", "gpu1", "the login hush-hush-hush was refused")
+    assert receiver.received[0]["text"] == "the login *** was refused"

@@ -73,7 +73,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Workers on one database. `launch_s`: how long their launches take."""
+    """Workers on one database. `launch_s`: how long their launches take; `tracking`: MLflow's address, if any."""
 
     url: str
     folder: Path
@@ -81,11 +81,12 @@ class Fleet:
     lease_s: float = 3.0
     launch_s: float = 0.3
     confirm_launches: int = 0
+    tracking: str = ""
     started: list[Running] = field(default_factory=list)
 
     def start(self, host: str, *, launch_s: float | None = None) -> Running:
-        numbers = (self.trials, self.lease_s, launch_s or self.launch_s, self.confirm_launches)
-        argv = [sys.executable, "-m", "tests.fleet.worker", self.url, str(self.folder), host, *map(str, numbers)]
+        more = (self.trials, self.lease_s, launch_s or self.launch_s, self.confirm_launches, self.tracking)
+        argv = [sys.executable, "-m", "tests.fleet.worker", self.url, str(self.folder), host, *map(str, more)]
         made = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.started.append(Running(host, made))
         return self.started[-1]

@@ -16,7 +16,7 @@ from sweeper.addresses import has_password, masked, normal_url
 from sweeper.answering import AnsweredConnection
 from sweeper.connecting import connect
 from sweeper.database import SharedDatabase, opened_patiently
-from sweeper.errors import ConfigError, SweepAborted
+from sweeper.errors import ConfigError, SpecsweepError, StorageUnusable, SweepAborted
 from sweeper.leases import LeaseLost, SharedLeases, Worker
 from sweeper.ownership import Shared, at_work
 from sweeper.records import Proposal
@@ -129,7 +129,7 @@ def test_everything_may_come_from_a_service_file(
 
 
 def test_a_wrong_password_is_one_message_that_shows_none(database: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as seen:
+    with pytest.raises(StorageUnusable) as seen:
         open_study(database.replace("only%20for%20tests", "hush"), tmp_path)
     assert "study.storage: 'postgresql+psycopg://***@127.0.0.1" in str(seen.value)
     assert "password authentication failed" in str(seen.value)
@@ -137,7 +137,7 @@ def test_a_wrong_password_is_one_message_that_shows_none(database: str, tmp_path
 
 
 def test_a_server_that_does_not_answer_is_one_message(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be opened: connection failed"):
+    with pytest.raises(StorageUnusable, match="cannot be opened: connection failed"):
         open_study("postgresql://me:secret@127.0.0.1:1/sweeps", tmp_path)
 
 
@@ -158,7 +158,7 @@ def test_many_processes_may_open_an_empty_database_at_once(database: str, tmp_pa
     def open_it() -> None:
         try:
             open_study(database, tmp_path)
-        except ConfigError as error:
+        except SpecsweepError as error:
             errors.append(error)
 
     threads = [threading.Thread(target=open_it) for _ in range(4)]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from sweeper.tracking.view import TAG_KEY, TAG_LOST, TAG_STATE, TAG_TRIAL
 from tests.fleet.crew import Fleet, Running, figures
 from tests.fleet.postgres import programs
 from tests.fleet.standby import Pair, pair
 from tests.fleet.worker import OBJECTIVE
+from tests.tracking import seen
 
-pytestmark = [pytest.mark.host, pytest.mark.slow]
+pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 TRIALS = 14
 
@@ -30,7 +33,7 @@ def servers() -> Iterator[Pair]:
 @pytest.fixture
 def fleet(servers: Pair, tmp_path: Path) -> Iterator[Fleet]:
     """Workers that know both servers; none of them is left."""
-    made = Fleet(servers.create("sweeps"), tmp_path, trials=TRIALS)
+    made = Fleet(servers.create("sweeps"), tmp_path, trials=TRIALS, tracking=f"sqlite:///{tmp_path}/mlflow.db")
     yield made
     made.end_all()
 
@@ -94,3 +97,46 @@ def test_what_a_standby_had_not_received_is_measured_again(servers: Pair, fleet:
     fail_over(servers, crew)
     require_whole(fleet, crew)
     assert not told(crew).items() <= kept(fleet).items(), "something was lost"
+
+
+def differences(fleet: Fleet) -> list[str]:
+    """Where runs that name a trial are not the study's trials: one each, with its configuration and repeats."""
+    client, found = seen.client(fleet.tracking), []
+    shown = [run for run in seen.all_runs(fleet.tracking) if TAG_TRIAL in run.data.tags]
+    numbers = Counter(int(run.data.tags[TAG_TRIAL]) for run in shown)
+    trials = {trial.number: trial for trial in fleet.records()}
+    found += [f"{numbers[number]} runs for trial {number}" for number in trials if numbers[number] != 1]
+    found += [f"a run for trial {number}, which is none" for number in numbers.keys() - trials.keys()]
+    for run in shown:
+        if (trial := trials.get(int(run.data.tags[TAG_TRIAL]))) is None:
+            continue
+        asked = {name: str(value) for name, value in trial.canonical.flags.items()}
+        if (run.data.tags[TAG_KEY], run.data.params) != (trial.key, asked):
+            found.append(f"trial {trial.number}: {run.data.params} in MLflow, {asked} in the study")
+        repeats = [round(value, 2) for launch in trial.measured for value in launch.repeat_throughputs]
+        points = [value for _, _, value in sorted(seen.history(client, run, "repeat_output_throughput"))]
+        if points != repeats:
+            found.append(f"trial {trial.number}: repeats {points} in MLflow, {repeats} in the study")
+    return found
+
+
+def test_mlflow_is_the_study_after_a_loss_and_says_which_runs_are_of_none(servers: Pair, fleet: Fleet) -> None:
+    crew = at_work(fleet)
+    servers.part()
+    for _ in range(3):
+        crew[1].wait_for("told")
+    for line in ("told", "launch"):  # who keeps MLflow for both has shown these
+        crew[0].wait_for(line)
+    before = seen.all_runs(fleet.tracking)
+    fail_over(servers, crew)
+    require_whole(fleet, crew)
+    assert differences(fleet) == []
+    after = {run.info.run_id: run for run in seen.all_runs(fleet.tracking)}
+    assert after.keys() >= {run.info.run_id for run in before}, "no run is deleted"
+    lost = [run for run in after.values() if TAG_LOST in run.data.tags]
+    assert lost
+    for run in lost:
+        assert (run.info.status, run.data.tags[TAG_STATE]) == ("KILLED", "lost")
+        assert run.info.run_name.startswith(f"lost: trial {run.data.tags[TAG_LOST]}")
+        was = next(old for old in before if old.info.run_id == run.info.run_id)
+        assert (run.data.params, run.data.metrics) == (was.data.params, was.data.metrics), "nothing is mixed up"

@@ -14,7 +14,7 @@ import pytest
 
 from launchers.children import run_side_by_side
 from sweeper.commands.fleet import hosts_of, run_on_all
-from sweeper.errors import ConfigError
+from sweeper.errors import ConfigError, ExitCode
 
 
 def test_the_hosts_are_read_from_a_list() -> None:
@@ -51,6 +51,25 @@ def test_what_is_wrong_with_any_host_is_said_before_anything_starts(tmp_path: Pa
         run_on_all(("a", "b"), arguments)
     assert "belongs to one process; hosts share postgresql://HOST/DATABASE" in str(seen.value)
     assert "host.name: 'same' is the name of several of a, b" in str(seen.value)
+
+
+@pytest.mark.host
+@pytest.mark.compose
+def test_a_worker_that_was_killed_is_told_by_the_command_that_started_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "host").mkdir()
+    for name in "ab":
+        (tmp_path / "host" / f"{name}.yaml").write_text(f"defaults: [local]\nname: {name}\n")
+    worker = tmp_path / "worker"
+    worker.write_text('#!/bin/sh\ncase "$*" in *host=a) kill -9 $$ ;; esac\nexit 5\n')
+    worker.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(worker))
+    words = ["study.storage=postgresql://127.0.0.1:1/x", "study.name=night", "notify.command=[tee,-a,told]"]
+    code = run_on_all(("a", "b"), argparse.Namespace(overrides=words, config_dir=tmp_path))
+    assert code == ExitCode.ABORTED
+    assert (tmp_path / "told").read_text() == "the worker was killed by signal 9\n", "the other has told it itself"
 
 
 def shell(script: str) -> list[str]:

@@ -1,6 +1,6 @@
 """A worker as a process of its own: the real loop on a real shared study; only the launch is a stand-in.
 
-`python -m tests.fleet.worker URL FOLDER HOST TRIALS LEASE_S LAUNCH_S [CONFIRM_LAUNCHES]`
+`python -m tests.fleet.worker URL FOLDER HOST TRIALS LEASE_S LAUNCH_S [CONFIRM_LAUNCHES [TRACKING_URI]]`
 """
 
 from __future__ import annotations
@@ -96,11 +96,12 @@ def main() -> None:
     view = PrintingView()
     interrupts = Interrupts(view.notice)
     spec = sweep_spec("llamacpp", SPACE, {}, "tpe")
-    confirm = int(more[0]) if more else 0
+    confirm, uri = int(more[0]) if more else 0, more[1] if len(more) > 1 else ""
     spec = spec.model_copy(
         update={
             "budget": BudgetSpec(trials=int(trials), finalists=1, confirm_launches=confirm, baseline_every=20),
             "study": spec.study.model_copy(update={"lease_s": float(lease_s), "dir": folder}),
+            "tracking": spec.tracking.model_copy(update={"uri": uri, "artifact_location": f"{folder}/files"}),
             "host": HostSpec(name=host, state_dir="/state", port_low=18200, port_high=18201),
         }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from sweeper.secrets import secrets_of
 from tests.fakes import FakeClock, trial
 from tests.fuzz.campaign import feed
 from tests.fuzz.doctor_answers import SEEDS, doctor_parser
-from tests.fuzz.mlflow_answers import answer_parser, answer_seeds
+from tests.fuzz.mlflow_answers import Place, answer_parser, answer_seeds, over_http, with_odd
 from tests.fuzz.mutator import mutated
 from tests.fuzz.parsers import Parser, parsers
 from tests.fuzz.reply_shell import HANDLE, ReplyShell
@@ -39,7 +40,26 @@ def test_a_parser_survives_whatever_it_is_fed(parser: Parser) -> None:
 
 @pytest.mark.host
 def test_a_sync_survives_whatever_mlflow_answers() -> None:
-    assert feed(Parser("MLflow: answers to a whole sync", answer_parser(), answer_seeds()), 40).crashes == {}
+    seeds = answer_seeds()
+    assert feed(Parser("MLflow: answers to two syncs", answer_parser(), seeds[:SHARE]), SHARE).crashes == {}
+    assert feed(Parser("MLflow: over a connection", over_http(), seeds[:1]), 15).crashes == {}
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    ("place", "odd"),
+    [
+        (("experiment",), "\ud800"),
+        (("runs", 0, "info"), "\ud800"),
+        (("runs", 0, "info", "start_time"), float("inf")),
+        (("runs", 0, "data", "metrics", 0, "value"), 10**400),
+        (("runs", 0, "data", "tags", 2, "value"), LONG),
+    ],
+    ids=["half an object", "half a pair", "no moment", "no value", "no trial"],
+)
+def test_an_answer_that_mlflow_s_own_client_stumbles_over_ends_no_sweep(place: Place, odd: object) -> None:
+    content = json.dumps(with_odd(json.loads(answer_seeds()[0]), place, odd)).encode()
+    answer_parser()(content)
 
 
 @pytest.mark.compose

@@ -23,17 +23,18 @@ flipped, pieces cut, doubled and swapped, numbers of thousands of digits, bracke
 escape codes, NUL, what is not UTF-8. The same number is the same input everywhere. A parser may refuse an
 input with the error that it is documented to raise. Everything else is a crash, and so are ten seconds
 without an answer, or a result that no record can keep. `make fuzz ARGS='--only squeue'` feeds single ones;
-a share of all of them is part of `make test`. Two are slow, since each input is a whole sync with MLflow,
-or every check of the doctor, and had fewer.
+a share of all of them is part of `make test`. What MLflow answers is fed to its own client, in two syncs of a
+study for each input; what a host tells `doctor`, to every check that reads it.
 
 """
 FOUND = """
 ## What was found
 
 All of it is mended, and each kind of input stands as a test in `tests/fuzz/test_fuzz.py` or beside the
-parser's own: 23 crashes, in what nvidia-smi and the supervisor say, token ids, stored studies, error
-messages and what vLLM reports of itself, by numbers of thousands of digits, brackets nested too deeply, a
-server's name that is none, infinite values, records of another shape, and terminal codes.
+parser's own: 28 crashes, in what nvidia-smi and the supervisor say, token ids, stored studies, error
+messages, what vLLM reports of itself and what MLflow's client makes of an answer, by numbers of thousands of
+digits, brackets nested too deeply, a server's name that is none, infinite values, records of another shape, half
+of a surrogate pair, and terminal codes.
 """
 
 

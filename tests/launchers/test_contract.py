@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from launchers.base import CommandResult
-from launchers.errors import HostDirty, HostLost, StartFailed
+from launchers.errors import HostBusy, HostDirty, HostLost, StartFailed
 from launchers.host import MAX_LOG_BYTES, HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from tests.launchers.conftest import Bench, is_running, until
@@ -127,6 +127,18 @@ def test_a_state_folder_in_the_home_is_found(bench: Bench, monkeypatch: pytest.M
         handle = launcher.start(bench.spec("sh", "-c", "exit 4"))
     until(lambda: launcher.exit_code(handle) == 4, "the server ended")
     assert {path.name for path in (bench.folder / ".state").iterdir()} == {"host.lock", "servers"}
+
+
+@quick_in("busybox", "ssh")
+def test_on_a_host_whose_lock_was_removed_and_is_another_s_nothing_is_started(bench: Bench) -> None:
+    lock = bench.state_dir / "host.lock"
+    with bench.launcher.hold():
+        bench.ended("sh", "-c", "exit 0")
+        lock.unlink()
+        bench.ended("sh", "-c", "exit 0")
+        lock.write_text("pid 1 on elsewhere, since yesterday: specsweep run\n")
+        with pytest.raises(HostBusy, match=r"pid 1 on elsewhere, .*; its lock file was removed"):
+            bench.start_stubborn("plain")
 
 
 @quick_in("busybox", "ssh")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from sweeper.tracking.view import TAG_TRIAL
+
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Param, RunTag
 
@@ -27,7 +29,8 @@ class FakeRun:
 
     @property
     def info(self) -> SimpleNamespace:
-        return SimpleNamespace(run_id=self.run_id, lifecycle_stage=self.lifecycle_stage, artifact_uri="remote:")
+        info = {"run_id": self.run_id, "lifecycle_stage": self.lifecycle_stage, "run_name": "a run"}
+        return SimpleNamespace(**info, artifact_uri="remote:")
 
     @property
     def data(self) -> SimpleNamespace:
@@ -51,6 +54,11 @@ class FakeMlflow:
     @property
     def active(self) -> list[FakeRun]:
         return [run for run in self.runs if run.lifecycle_stage == "active"]
+
+    @property
+    def shown(self) -> list[FakeRun]:
+        """Those that say which trial they are of."""
+        return [run for run in self.active if TAG_TRIAL in run.tags]
 
     def get_experiment_by_name(self, name: str) -> SimpleNamespace | None:
         self._ask()
@@ -108,6 +116,10 @@ class FakeMlflow:
 
     def set_terminated(self, run_id: str, status: str, end: int) -> None:
         del status, end
+        self._write(lambda: self._run(run_id))
+
+    def update_run(self, run_id: str, status: str, name: str) -> None:
+        del status, name
         self._write(lambda: self._run(run_id))
 
     def _run(self, run_id: str) -> FakeRun:

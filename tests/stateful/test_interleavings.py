@@ -1,9 +1,14 @@
-"""Random interleavings of launches, kills, Ctrl-C, a second process, a failing MLflow: nothing lost or doubled."""
+"""Random interleavings of launches, kills, Ctrl-C, a second process, a failing MLflow: nothing lost or doubled.
+
+A database that loses what was written last is one more. `SPECSWEEP_STATEFUL=300x40` plays 300 nights of up to 40
+events each, which takes an hour (`make interleavings`); by default it is 15 of 8.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import tempfile
 from pathlib import Path
 
@@ -22,6 +27,7 @@ from tests.stateful.world import TRIALS, Killed, World, decisions, interrupt
 
 pytestmark = [pytest.mark.study, pytest.mark.host]  # loading MLflow asks the system what it is
 
+EXAMPLES, STEPS = map(int, os.environ.get("SPECSWEEP_STATEFUL", "15x8").split("x"))
 MAX_DEATHS = 4
 """A fifth death during a trial puts it aside, and then another one is measured instead: told in the README."""
 
@@ -43,6 +49,7 @@ class Nights(RuleBasedStateMachine):
         self._folder = tempfile.TemporaryDirectory()
         self.world = World(Path(self._folder.name))
         self.finished: dict[int, object] = {}
+        self.kept: dict[str, object] | None = None
 
     @rule(launches=st.integers(1, 4))
     def run_a_while(self, launches: int) -> None:
@@ -82,6 +89,19 @@ class Nights(RuleBasedStateMachine):
     def mlflow_changes(self, how: str) -> None:
         self.world.mlflow.behave = how
 
+    @precondition(lambda self: self.finished)
+    @rule()
+    def the_standby_receives_all(self) -> None:
+        self.kept = self.world.storage.content()
+
+    @precondition(lambda self: self.kept is not None)
+    @rule()
+    def the_standby_takes_over(self) -> None:
+        assert self.kept is not None
+        self.world.storage.put_back(self.kept)
+        self.world.deaths.clear()
+        self.finished.clear()
+
     @invariant()
     def nothing_is_lost_or_doubled(self) -> None:
         trials = self.world.study().trials()
@@ -94,7 +114,7 @@ class Nights(RuleBasedStateMachine):
             numbers = [launch.launch_number for launch in trial.launches]
             assert numbers == list(range(len(numbers))), "a launch is lost or doubled"
         assert len(finished) <= TRIALS, "the budget was overshot"
-        shown = [run.tags[TAG_TRIAL] for run in self.world.mlflow.active if TAG_SYNCED in run.tags]
+        shown = [run.tags[TAG_TRIAL] for run in self.world.mlflow.shown if TAG_SYNCED in run.tags]
         assert len(set(shown)) == len(shown), "a trial has two complete runs"
 
     def teardown(self) -> None:
@@ -106,16 +126,17 @@ class Nights(RuleBasedStateMachine):
             expected, text = undisturbed()
             assert list(decisions(self.world)) == expected
             assert verdict.text == text
-            shown = sorted(int(run.tags[TAG_TRIAL]) for run in self.world.mlflow.active)
-            assert shown == sorted(self.finished), "MLflow shows what the study has, once"
-            assert all(TAG_SYNCED in run.tags and run.files for run in self.world.mlflow.active)
+            shown = self.world.mlflow.shown
+            numbers = sorted(int(run.tags[TAG_TRIAL]) for run in shown)
+            assert numbers == sorted(self.finished), "MLflow shows what the study has, once"
+            assert all(TAG_SYNCED in run.tags and run.files for run in shown)
         finally:
             self._folder.cleanup()
 
 
 TestNights = Nights.TestCase
 TestNights.settings = settings(
-    max_examples=15, stateful_step_count=8, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,14 @@ class KillableStorage(InMemoryStorage):
     def __init__(self, fuse: Fuse) -> None:
         super().__init__()
         self._fuse = fuse
+
+    def content(self) -> dict[str, object]:
+        """All that is stored now, as a standby has received it."""
+        return {name: copy.deepcopy(kept) for name, kept in vars(self).items() if name not in ("_fuse", "_lock")}
+
+    def put_back(self, content: Mapping[str, object]) -> None:
+        """From now on only that is stored."""
+        vars(self).update(copy.deepcopy(dict(content)))
 
     def _step(self, write: Callable[[], Made]) -> Made:
         self._fuse.step()

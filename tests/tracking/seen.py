@@ -23,13 +23,23 @@ def client(uri: str) -> MlflowClient:
 
 
 def runs(uri: str, study: str = "night", view: int = ACTIVE) -> list[Run]:
+    """Those that are of a trial."""
     mlflow = client(uri)
     experiment = mlflow.get_experiment_by_name(study)
     assert experiment is not None
+    found = mlflow.search_runs([experiment.experiment_id], run_view_type=view, max_results=1000)
     return sorted(
-        mlflow.search_runs([experiment.experiment_id], run_view_type=view, max_results=1000),
+        (run for run in found if TAG_TRIAL in run.data.tags),
         key=lambda run: int(run.data.tags[TAG_TRIAL]),
     )
+
+
+def all_runs(uri: str, study: str = "night") -> list[Run]:
+    """All that a person sees, also runs that belong to no trial."""
+    mlflow = client(uri)
+    experiment = mlflow.get_experiment_by_name(study)
+    assert experiment is not None
+    return list(mlflow.search_runs([experiment.experiment_id], run_view_type=ACTIVE, max_results=1000))
 
 
 def trial_numbers(uri: str, study: str = "night") -> list[int]:

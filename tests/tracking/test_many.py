@@ -11,9 +11,10 @@ from mlflow import MlflowClient
 
 from sweeper.spec import TrackingSpec
 from sweeper.tracking.client import Calls, open_client
+from sweeper.tracking.memory import Memory
 from sweeper.tracking.place import place_of
 from sweeper.tracking.points import REPEAT_SERIES
-from sweeper.tracking.runs import BATCH, Memory, Writer
+from sweeper.tracking.runs import BATCH, Writer
 from sweeper.tracking.view import owner_tags, run_view
 from tests.tracking import seen
 from tests.tracking.clocks import ManualClock

@@ -12,7 +12,7 @@ from sweeper.spec import TrackingSpec
 from sweeper.tracking import SyncReport, Tracker
 from sweeper.tracking.runs import TAG_RETIRED
 from sweeper.tracking.tracker import RETRY_AFTER_S
-from sweeper.tracking.view import TAG_FAILURE, TAG_STUDY, TAG_TRIAL
+from sweeper.tracking.view import TAG_FAILURE, TAG_LOST, TAG_STATE, TAG_STUDY, TAG_TRIAL
 from tests.tracking import seen
 from tests.tracking.clocks import ManualClock
 from tests.tracking.conftest import spec_for
@@ -180,3 +180,87 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     report = sync(spec_for(f"sqlite:///{tmp_path}/file/mlflow.db", tmp_path), make_study(1))
     assert report.error.endswith(f"File exists: '{tmp_path}/file'")
+
+
+def lost(spec: TrackingSpec) -> list[tuple[str, str, str, str]]:
+    """Of each run that belongs to no trial any more: what it was, its name, its status, its throughput."""
+    runs = [run for run in seen.all_runs(spec.uri) if TAG_LOST in run.data.tags]
+    assert all(run.data.tags[TAG_STATE] == "lost" and TAG_TRIAL not in run.data.tags for run in runs)
+    told = [(r.data.tags[TAG_LOST], r.info.run_name, r.info.status, r.data.metrics) for r in runs]
+    return sorted((number, name, status, f"{m['output_throughput']:g}") for number, name, status, m in told)
+
+
+def shown(spec: TrackingSpec) -> list[tuple[int, dict[str, str]]]:
+    """Of each run that is a trial's: which, and its parameters."""
+    runs = [run for run in seen.all_runs(spec.uri) if TAG_TRIAL in run.data.tags]
+    return sorted((int(run.data.tags[TAG_TRIAL]), run.data.params) for run in runs)
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+def test_runs_of_trials_that_the_study_has_lost_stay_and_say_so(
+    sqlite_spec: TrackingSpec, same_process: bool
+) -> None:
+    study = make_study(6)
+    tracker = Tracker(sqlite_spec, ManualClock())
+    tracker.sync(study)
+    if not same_process:
+        tracker = Tracker(sqlite_spec, ManualClock())
+        assert tracker.sync(study.first(3)) == SyncReport()
+        assert lost(sqlite_spec) == [], "a run that was found after the study was read may be of a newer trial"
+    assert tracker.sync(study.first(3)) == SyncReport()
+    assert [number for number, _ in shown(sqlite_spec)] == [0, 1, 2]
+    numbers = [run.data.tags[TAG_LOST] for run in seen.all_runs(sqlite_spec.uri) if TAG_LOST in run.data.tags]
+    assert sorted(numbers) == ["3", "4", "5"]
+    assert tracker.sync(study.first(3)) == SyncReport()
+    assert tracker.sync(study).num_written == 3, "measured again, they have runs again"
+    assert [number for number, _ in shown(sqlite_spec)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_number_that_is_given_again_gets_a_run_of_its_own(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(3)
+    sync(sqlite_spec, study)
+    other = config({"spec_type": "ngram-simple"})
+    study.add(trial(2, other))
+    assert sync(sqlite_spec, study).num_written == 1
+    assert dict(shown(sqlite_spec))[2] == {"ctx_size": "4096", "threads": "2", "spec_type": "ngram-simple"}
+    ((number, name, status, value),) = lost(sqlite_spec)
+    assert (number, status, value) == ("2", "KILLED", "88")
+    assert name.startswith("lost: trial 2 · ")
+    assert sync(sqlite_spec, study) == SyncReport()
+
+
+def test_a_launch_that_was_lost_is_not_in_the_history_of_the_one_that_was_made_again(
+    sqlite_spec: TrackingSpec,
+) -> None:
+    study, settings = make_study(3), spec_config(2)
+    sync(sqlite_spec, study)
+    later = launch(2, settings).started_at.replace(hour=23)
+    again = launch(2, settings, started_at=later, repeat_throughputs=(70.0, 71.0, 72.0))
+    study.add(trial(2, settings, launches=(again,)))
+    sync(sqlite_spec, study)
+    mlflow = seen.client(sqlite_spec.uri)
+    (run,) = [run for run in seen.all_runs(sqlite_spec.uri) if run.data.tags.get(TAG_TRIAL) == "2"]
+    points = seen.history(mlflow, run, "repeat_output_throughput")
+    assert [value for _, _, value in points] == [70.0, 71.0, 72.0]
+    assert [number for number, *_ in lost(sqlite_spec)] == ["2"]
+
+
+def test_a_further_launch_leaves_the_run_what_it_is(sqlite_spec: TrackingSpec) -> None:
+    study, settings = make_study(3), spec_config(2)
+    sync(sqlite_spec, study)
+    before = [run.info.run_id for run in seen.runs(sqlite_spec.uri)]
+    study.add(trial(2, settings, launches=(launch(2, settings), launch(2, settings, 1))))
+    sync(sqlite_spec, study)
+    assert [run.info.run_id for run in seen.runs(sqlite_spec.uri)] == before
+
+
+def test_a_marking_that_was_cut_short_is_finished_by_the_next_sync(sqlite_spec: TrackingSpec) -> None:
+    study = make_study(3)
+    sync(sqlite_spec, study)
+    run = seen.runs(sqlite_spec.uri)[2].info
+    mlflow = seen.client(sqlite_spec.uri)
+    for name, value in ((TAG_RETIRED, "lost"), (TAG_LOST, "2"), (TAG_STATE, "lost")):
+        mlflow.set_tag(run.run_id, name, value)
+    assert sync(sqlite_spec, study).num_written == 1
+    assert [number for number, *_ in lost(sqlite_spec)] == ["2"]
+    assert [number for number, _ in shown(sqlite_spec)] == [0, 1, 2]
