@@ -77,6 +77,7 @@ TABLE: tuple[Mistake, ...] = (
     Mistake(SETTINGS, "a time of day that is none", ("run", "budget.until=25:00"), ("budget.until: '25:00'", "07:00")),
     Mistake(SETTINGS, "more finalists than trials", ("run", "budget.finalists=30"), ("budget.finalists: 30", "8 or less")),
     Mistake(SETTINGS, "an objective that no workload gives", ("run", "objective=throughput"), ("objective: 'throughput' is not a metric", "output_throughput")),
+    Mistake(SETTINGS, "a metric by its name in another program", ("run", "objective=accept_len"), ("objective: 'accept_len' is not a metric", "did you mean accept_length? It is recorded but cannot be ranked by")),
     Mistake(SETTINGS, "an objective of a workload that is not measured", ("run", "objective=busy.output_throughput"), ("objective: 'busy.output_throughput': there is no such workload",)),
     Mistake(SETTINGS, "a metric that is recorded only", ("run", "objective=accept_length"), ("objective: 'accept_length'", "cannot be ranked by")),
     Mistake(SETTINGS, "two ways to end that exclude each other", ("run", "on_finish=restore"), ("on_finish: restore needs host.replace_server=PORT",)),
