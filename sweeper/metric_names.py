@@ -34,7 +34,7 @@ def _spelt(word: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", word.lower()).strip("_")
 
 
-_METRIC_OF = {_spelt(metric.label): metric.name for metric in reversed(METRICS.values())}
+_METRIC_OF: dict[str, str] = {_spelt(metric.label): name for name, metric in METRICS.items()}
 _METRIC_OF |= {_spelt(word): metric for metric, words in _ALSO_CALLED.items() for word in words}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from sweeper.config.files import YamlError, misplaced, not_utf8, places_that_choose, trap_mistakes, yaml_mistake
-from sweeper.config.mistakes import NOT_GIVEN, one_line, shown, valid_names
+from sweeper.config.lacking import named_by_file
+from sweeper.config.mistakes import one_line, shown, valid_names
 from sweeper.config.overrides import (
     GROUPS,
     Asked,
@@ -35,6 +36,7 @@ from sweeper.config.overrides import (
     refusal,
     sweep_mistake,
     unreadable,
+    without_brackets,
     without_groups,
     without_lost,
 )
@@ -109,6 +111,7 @@ def _load(
     asked = [*own.without(typed), *typed]
     unknown = _unknown_options(asked, loader, folder)
     mistakes += unknown.values()
+    groups = dict[str, str]()
     try:
         config = _composed(loader, [a.text for a in asked if a.key in GROUPS and a.key not in unknown], folder)
         groups = {name: str(option) for name, option in config.hydra.runtime.choices.items() if name in GROUPS}
@@ -117,20 +120,8 @@ def _load(
         lost = {key_of(text) for text in overrides} - {one.key for one in typed}
         mistakes += without_lost(without_groups(error.mistakes, unknown), lost)
     if mistakes:
-        raise ConfigError(named_in([*_of_own_root(mistakes, folder)], own.without(typed)))
+        raise ConfigError(named_in(named_by_file(mistakes, folder, groups), own.without(typed)))
     return built, groups
-
-
-def _of_own_root(mistakes: Sequence[str], folder: Path | None) -> Iterator[str]:
-    """The mistakes; where a file of the user's own stands for the packaged root, not what it therefore lacks."""
-    if folder is None or not (folder / "config.yaml").is_file():
-        yield from mistakes
-        return
-    lacking = [line.removesuffix(f": {NOT_GIVEN}") for line in mistakes if line.endswith(NOT_GIVEN)]
-    if lacking:
-        where = folder / "config.yaml"
-        yield f"{where}: takes the place of the packaged one, and lacks {', '.join(lacking)}; make it a preset"
-    yield from (line for line in mistakes if not line.endswith(NOT_GIVEN))
 
 
 def _parsed(overrides: Sequence[str]) -> tuple[list[Asked], list[str]]:
@@ -161,6 +152,8 @@ def _parsed(overrides: Sequence[str]) -> tuple[list[Asked], list[str]]:
 
 def read_sweep(text: str) -> Sweep | str:
     """Text in Hydra's syntax: a sweep, or plain text. Raises ValueError for a sweep that is written wrongly."""
+    if without_brackets(text):
+        raise ValueError(sweep_mistake(text))
     try:
         override = _parser().parse_override(f"x={text}")
     except HydraException:

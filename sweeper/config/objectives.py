@@ -64,7 +64,9 @@ def _name_mistakes(name: str, workload: str, metric: str, workloads: Sequence[st
         return [f"objective: {shown(name)} {_NOT_RANKED}; {_VALID}"]
     near = metric_meant(metric)
     why = "" if near in _OBJECTIVES else f" It {_NOT_RANKED}"
-    return [f"objective: {shown(name)} is not a metric; {_VALID}" + (f" (did you mean {near}?{why})" if near else "")]
+    return [
+        f"objective: {shown(name)} is not a metric; {_VALID}" + (f" (did you mean {near}?{why})" if near else "")
+    ]
 
 
 def _weight_mistakes(name: str, weight: object) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from launchers.replies import MARKER
-from sweeper.config.conditions import BuiltSpace, build_space
+from sweeper.config.conditions import NOTHING_TO_SEARCH, BuiltSpace, build_space
 from sweeper.config.mistakes import schema_mistakes, shown, valid_names
 from sweeper.config.objectives import build_objective
 from sweeper.config.places import place_mistakes
@@ -58,6 +58,7 @@ def to_spec(
     space = [line for line in built.mistakes if is_read and not line.startswith(about)]
     mistakes = [*filter(None, told.values()), *space, *_engine_mistakes(engine.get("name"), flags, built)]
     mistakes += _env_value_mistakes(engine.get("name"), _mapping(engine.get("env")), built)
+    mistakes = _without_empty_space(mistakes)
     loads = build_workloads(data, prompt_reader(config_dir), tuple(told))
     objective, wrong = build_objective(data.get("objective", _OBJECTIVE), loads.names)
     mistakes += [*loads.mistakes, *wrong, *_env_mistakes(data)]
@@ -80,6 +81,12 @@ def to_spec(
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return spec
+
+
+def _without_empty_space(mistakes: Sequence[str]) -> list[str]:
+    """The mistakes; that nothing is searched is none beside a wrong value of the space, which may be why."""
+    wrong = any(line.startswith("space.") for line in mistakes)
+    return [line for line in mistakes if line != NOTHING_TO_SEARCH or not wrong]
 
 
 def to_place(data: Mapping[str, object], told: Mapping[str, str]) -> StudyPlace:

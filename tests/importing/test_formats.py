@@ -95,7 +95,10 @@ def test_what_is_no_file_of_results_is_refused(tmp_path: Path, content: bytes, r
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("root:x:0:0:root:/root:/bin/bash\n" * 20 + "gnats:x:41:41:Bugs (admin),,,:/:/none\n" * 8, "it has root:x:0:0:"),
+        (
+            "root:x:0:0:root:/root:/bin/bash\n" * 20 + "gnats:x:41:41:Bugs (admin),,,:/:/none\n" * 8,
+            "it has root:x:0:0:",
+        ),
         ("# A page\n\nWords, and more words.\n" * 50, "it has # A page"),
         ("[a]\nb = 1\n" * 50, "its first line is '[a]'; line 1: is no JSON"),
         ("only one line \x1b[31m" + "x" * 500, "its first line is 'only one line"),
