@@ -16,7 +16,7 @@ from sweeper.measuring.figures import (
 )
 from sweeper.measuring.results import Answered
 from sweeper.measuring.stopping import Estimate
-from sweeper.outputs import marks
+from sweeper.text_marks import marks
 from sweeper.records import Measurement, RequestResult
 
 MAX_OUTPUTS = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sweeper.errors import FailureKind
-from sweeper.outputs import marks
+from sweeper.text_marks import marks
 from sweeper.records import GpuWindow, LaunchRecord, Purpose, TrialRecord, TrialState, WorkloadResult
 from tests.analysis.builders import (
     OBJECTIVE,

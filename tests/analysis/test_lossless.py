@@ -7,7 +7,7 @@ from pathlib import Path
 
 from analysis.reading import read
 from analysis.sections.lossless import lossless
-from sweeper.outputs import marks
+from sweeper.text_marks import marks
 from sweeper.records import LaunchRecord
 from tests.analysis import builders as b
 from tests.analysis.studies import text_of as shown

@@ -27,7 +27,7 @@ from sweeper.engines.vllm import Vllm
 from sweeper.errors import FailureKind
 from sweeper.launch_log import LaunchLog
 from sweeper.measuring.load_wire import read_answer, unpacked
-from sweeper.outputs import marks
+from sweeper.text_marks import marks
 from sweeper.probing.commands import Messages, read_times
 from sweeper.prompts.files import read_prompts
 from sweeper.provenance import gpu_build

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sweeper.engines.base import HostFacts
 from sweeper.errors import FailureKind
-from sweeper.outputs import marks
+from sweeper.text_marks import marks
 from sweeper.records import Failure, GpuWindow, LaunchRecord, PhaseTime, Proof, Purpose
 from sweeper.spec import FlagValue, ServerConfig
 
