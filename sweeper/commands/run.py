@@ -68,7 +68,8 @@ def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
     Raises SpecsweepError, LauncherError, SweepInterrupted.
     """
     overrides, config_dir = arguments.overrides, arguments.config_dir
-    spec = config.load(overrides, config_dir).spec
+    loaded = config.load(overrides, config_dir)
+    spec = loaded.spec
     console = Console(file=lenient(sys.stdout))
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     interrupts = Interrupts(lambda text: console.print(text, markup=False, highlight=False))
@@ -88,7 +89,7 @@ def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
                     loads = tuple(map(once_each, loads))
                     view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
                 rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-                known = (*arrival_notes(spec), *storage_notes(spec), *shown_secrets_notes(overrides))
+                known = (*loaded.notes, *arrival_notes(spec), *storage_notes(spec), *shown_secrets_notes(overrides))
                 for note in (*told, *notes_on(spec, engine, facts), *known):
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))

@@ -41,6 +41,7 @@ from sweeper.config.overrides import (
     without_lost,
 )
 from sweeper.config.own_file import named_in, own_file
+from sweeper.config.prompt_files import PromptReader
 from sweeper.config.schema import to_place, to_spec
 from sweeper.config.secret_values import learn_secrets
 from sweeper.config.sweeps import Sweep
@@ -65,10 +66,11 @@ _COMBINING_HINTS = {
 
 @dataclass(frozen=True)
 class Loaded:
-    """A checked configuration, and the option that was chosen of each group."""
+    """A checked configuration, the option that was chosen of each group, and lines that its user should read."""
 
     spec: SweepSpec
     groups: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
 
 def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
@@ -77,7 +79,8 @@ def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
     What `specsweep.yaml` in the working directory says holds unless it is given here (own_file.py).
     Raises ConfigError with every mistake that was found. Writes nothing and logs nothing.
     """
-    return Loaded(*_load(overrides, config_dir, _spec))
+    (spec, notes), groups = _load(overrides, config_dir, _spec)
+    return Loaded(spec, groups, notes)
 
 
 def load_place(overrides: Sequence[str], config_dir: Path | None = None) -> StudyPlace:
@@ -247,8 +250,10 @@ def _missing_option(text: str, loader: ConfigLoader, folder: Path) -> list[str]:
     return [f"{place}: {missing}" for place in places_that_choose(option, folder)]
 
 
-def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -> SweepSpec:
-    """The composed configuration, overridden and checked. Raises ConfigError with all mistakes."""
+def _spec(
+    config: DictConfig, asked: Sequence[Asked], config_dir: Path | None
+) -> tuple[SweepSpec, tuple[str, ...]]:
+    """The composed configuration, overridden and checked, and its notes. Raises ConfigError with all mistakes."""
     before = resolved(config, "", {}).get("space")
     told = {line: line for one in asked for line in apply(config, one)}
     expand_home(config)
@@ -262,10 +267,12 @@ def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -
         if not one.delete and flag != one.key and isinstance(space, dict) and flag in space:
             instead = f"space.{flag}={one.value_text}"
             told[one.text] = f"{one.text}: has no effect: the space decides on {flag}; to fix it, write {instead}"
+    read_prompts = PromptReader(config_dir)
     try:
-        return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, config_dir)
+        spec = to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, read_prompts)
     except ConfigError as error:
         raise ConfigError(without_echoes(error.mistakes, echoes(config))) from None
+    return spec, tuple(read_prompts.notes)
 
 
 def _place(config: DictConfig, asked: Sequence[Asked], _: Path | None) -> StudyPlace:

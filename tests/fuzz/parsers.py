@@ -141,7 +141,7 @@ def prompts_parser(folder: Path) -> Callable[[bytes], object]:
 
     def feed(content: bytes) -> None:
         file.write_bytes(content)
-        for prompt in read_prompts(file):
+        for prompt in read_prompts(file).prompts:
             keep(prompt.id, (prompt.prompt_class,))
 
     return feed
