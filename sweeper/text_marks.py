@@ -1,4 +1,4 @@
-"""What is kept of a text for comparing it: digests of its beginnings, so that where two texts part is known. Pure."""
+"""What is kept of a text for comparing it: digests of its beginnings, so that where two texts part is known."""
 
 from __future__ import annotations
 

@@ -89,7 +89,12 @@ def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
                     loads = tuple(map(once_each, loads))
                     view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
                 rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-                known = (*loaded.notes, *arrival_notes(spec), *storage_notes(spec), *shown_secrets_notes(overrides))
+                known = (
+                    *loaded.notes,
+                    *arrival_notes(spec),
+                    *storage_notes(spec),
+                    *shown_secrets_notes(overrides),
+                )
                 for note in (*told, *notes_on(spec, engine, facts), *known):
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))

@@ -22,7 +22,7 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class PromptFile:
-    """The prompts of a file, in its order. `left_out`: how many rows have none and why, in words; empty for none."""
+    """The prompts of a file, in its order. `left_out`: how many rows have none and why, in words."""
 
     prompts: tuple[Prompt, ...]
     left_out: str = ""

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.outputs import OutputComparison, compare_outputs
-from sweeper.text_marks import divergence, length_of, marks
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, WorkloadResult
 from sweeper.spec import ServerConfig
+from sweeper.text_marks import divergence, length_of, marks
 
 WORDS = "the cat sat on the mat by the door and the dog lay on the log by the gate while the rain fell " * 12
 Texts = Mapping[str, str]

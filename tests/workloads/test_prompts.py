@@ -125,8 +125,12 @@ def test_a_conversation_without_a_question_is_left_out_and_counted(
 
 
 def test_a_file_of_which_most_conversations_are_empty_is_refused(write: Write) -> None:
-    asked, empty = {"conversations": [{"from": "human", "value": "Why?"}]}, {"conversations": []}
-    assert read_prompts(write(asked, empty)).left_out == "1 of 2 rows is left out: 1 without a question (the first: line 2)"
+    asked = {"conversations": [{"from": "human", "value": "Why?"}]}
+    empty: dict[str, object] = {"conversations": []}
+    assert (
+        read_prompts(write(asked, empty)).left_out
+        == "1 of 2 rows is left out: 1 without a question (the first: line 2)"
+    )
     assert mistake(write(asked, empty, empty)) == (
         "line 2: holds no question, as 2 of its 3 conversations: is the file whole?"
     )
