@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from launchers.clock import SystemClock
-from launchers.passwords import without_passwords
+from launchers.masking import masked_words
 from launchers.shell import LocalShell
 from launchers.slurm import node
 from sweeper import config, tracking
@@ -204,7 +204,7 @@ def _where_to_look(spec: SweepSpec, page: Path | None, overrides: Sequence[str],
     words = [o for o in overrides if o.startswith(("preset=", "study", "tracking"))]
     if config_dir is not None:
         words = ["--config-dir", str(config_dir), *words]
-    again = without_passwords(shlex.join(words))
+    again = shlex.join(masked_words(words))
     report = f"{page}   (the report)" if page else f"specsweep report {again}".rstrip()
     return "\n".join(
         [
