@@ -16,7 +16,7 @@ def summary(reading: Reading) -> dict[str, object]:
         "study": reading.name,
         "objective": reading.objective,
         "objective_text": reading.objective_text,
-        "verdict": json.loads(reading.verdict.model_dump_json()),
+        "verdict": _verdict(reading),
         "settled": reading.settled,
         "began_at": first.isoformat() if first else None,
         "ended_at": last.isoformat() if last else None,
@@ -27,6 +27,12 @@ def summary(reading: Reading) -> dict[str, object]:
         ],
         "fingerprint": dict(reading.fingerprint),
     }
+
+
+def _verdict(reading: Reading) -> dict[str, object]:
+    """As it is kept; its kind is None before the sweep is over, unless fresh launches have confirmed it."""
+    verdict: dict[str, object] = json.loads(reading.verdict.model_dump_json())
+    return verdict if reading.verdict.confirmed or reading.is_over else {**verdict, "kind": None}
 
 
 def _trial(trial: TrialRecord) -> dict[str, object]:

@@ -19,7 +19,6 @@ from launchers.base import CommandResult
 from launchers.clock import Clock, SystemClock
 from launchers.errors import HostBusy, HostLost
 from launchers.masking import masked_words
-from launchers.passwords import without_passwords
 
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 _CHUNK_BYTES = 65536
@@ -138,7 +137,7 @@ def lock_holder(clock: Clock) -> str:
     It can be encoded as UTF-8.
     """
     since = clock.now().isoformat(timespec="seconds")
-    command = without_passwords(shlex.join(masked_words(sys.argv)))
+    command = shlex.join(masked_words(sys.argv))
     return _one_line(f"{this_process()}, since {since}: {command[:400]}")
 
 

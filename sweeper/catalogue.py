@@ -106,9 +106,10 @@ def _ours(entry: Entry, store: StudyStore, facts: Mapping[str, str], standing: S
     done = sum(count for state, count in standing.trials.items() if state != "running")
     total = runs[0].trials_total if runs else standing.left and standing.left.trials_total
     stopped = next((run.why for run in runs[:1]), "")
+    state = _state(facts, runs, standing)
     return entry.model_copy(
         update={
-            "state": "running" if workers else _state(facts, runs, standing),
+            "state": "running" if workers else state,
             "by": workers or tuple(f"{run.host} (from {plain(run.machine)})" for run in runs),
             "why": "" if workers else stopped,
             "trials_done": done,
@@ -118,12 +119,19 @@ def _ours(entry: Entry, store: StudyStore, facts: Mapping[str, str], standing: S
             "baseline": standing.baseline,
             "best": standing.best,
             "verdict": standing.verdict,
-            "verdict_kind": (store.fact("verdict") or {}).get("kind"),
+            "verdict_kind": _kind(
+                store.fact("verdict") or {}, is_over=not workers and state in (COMPLETE, "imported")
+            ),
             "last_at": standing.last_at or next((run.began_at for run in runs[:1]), None),
             "engine": facts.get("engine.name", facts.get("engine", "")),
             "model": plain(facts.get("model.name", ""), 80),
         }
     )
+
+
+def _kind(verdict: Mapping[str, object], *, is_over: bool) -> str | None:
+    """What the verdict found. None before a study is over, unless fresh launches have confirmed it already."""
+    return str(verdict["kind"]) if "kind" in verdict and (is_over or verdict.get("confirmed") is True) else None
 
 
 def _workers(store: StudyStore, standing: Standing) -> tuple[str, ...]:

@@ -7,23 +7,23 @@ itself from start to start. So a difference alone excludes nothing. Two question
 
 - `beyond_own`: does the configuration differ from the baseline more often than the baseline from itself? A flag.
   One launch is set against one: the more launches, the more of their texts differ somewhere.
-- `corrupt`: do most of its texts differ from the first words on? No near-tie does that; a wrong tree mask, wrong
-  weights or another template do. That configuration serves something else.
+- `corrupt`: do most of its texts differ from the first words on? No near-tie does that; a wrong tree mask, a wrong
+  all-reduce, wrong weights or another template do. That configuration serves something else. Where a short answer
+  ends ("Yes" or "Yes.") is not its first words; that a long one ends after its first words is.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from sweeper.records import TrialRecord
 from sweeper.stats import fisher_greater
+from sweeper.text_marks import are_marks, divergence, length_of
 
 _FIRST = 16
-_MARKS = re.compile(r"(\d{1,12}):((?:[0-9a-f]{8})+)")
+"""Characters within which texts part at once. An answer that is no longer is one near-tie from any other."""
+
 EARLY = 64
 """Characters (some fifteen tokens) within which no near-tie is to be expected in most texts."""
 
@@ -32,7 +32,13 @@ ENOUGH = 10
 """A baseline that has repeated so many texts without one difference is taken to repeat itself always."""
 
 _LEAST = 3
-"""Of fewer compared texts all must differ, each within its first few characters: one near-tie may come early."""
+"""Of fewer compared texts all must differ, each within its first few characters: one near-tie may come early.
+
+A short answer is no evidence then: its first word may be the near-tie, and there is none that follows.
+"""
+
+_AT_ITS_END = 8
+"""A text that ends within this part of the other, which is so many times as long, has not ended as texts do."""
 
 
 @dataclass(frozen=True)
@@ -52,55 +58,6 @@ class OutputComparison:
     beyond_own: bool = False
     corrupt: bool = False
     text: str = ""
-
-
-def marks(text: str) -> str:
-    """What is kept of a text for comparing it: its length, digests of its beginnings (16, 32, 64, ...) and of all.
-
-    `LENGTH:DIGESTS` of 8 hex digits each; 80 characters for a text of 4,000.
-    """
-    hasher, done, found = hashlib.sha256(), 0, []
-    for length in _lengths(len(text)):
-        hasher.update(text[done:length].encode("utf-8", "surrogatepass"))
-        found.append(hasher.hexdigest()[:8])
-        done = length
-    return f"{len(text)}:{''.join(found)}"
-
-
-def _lengths(total: int) -> list[int]:
-    """The lengths of the beginnings that are digested: powers of two below `total`, and `total`."""
-    lengths, length = [], _FIRST
-    while length < total:
-        lengths.append(length)
-        length *= 2
-    return [*lengths, total]
-
-
-def divergence(a: str, b: str) -> tuple[int, int] | None:
-    """Between how many equal characters (low <= n < high) two texts part, from their marks; None: they are equal.
-
-    A text that ends where the other goes on parts from it there. Raises ValueError for what are no marks.
-    """
-    (len_a, digests_a), (len_b, digests_b) = _read(a), _read(b)
-    if len_a == len_b and digests_a[len_a] == digests_b[len_b]:
-        return None
-    low, high = 0, min(len_a, len_b) + (len_a != len_b)
-    for length in sorted(digests_a.keys() & digests_b.keys()):
-        if digests_a[length] != digests_b[length]:
-            return low, min(high, length)
-        low = length
-    return low, high
-
-
-@lru_cache(maxsize=4096)  # of the baseline's marks: all trials are compared with the same few
-def _read(text: str) -> tuple[int, dict[int, str]]:
-    """Length of the text, and digests by the length of the beginning."""
-    found = _MARKS.fullmatch(text)
-    lengths = _lengths(int(found[1])) if found else []
-    if found is None or len(found[2]) != 8 * len(lengths):
-        raise ValueError(f"no marks of a text: {text[:80]!r}")
-    digests = found[2]
-    return int(found[1]), {length: digests[8 * i : 8 * i + 8] for i, length in enumerate(lengths)}
 
 
 def compare_outputs(trial: TrialRecord, baseline: TrialRecord) -> OutputComparison:
@@ -184,28 +141,30 @@ def _texts(trial: TrialRecord) -> Mapping[str, list[str]]:
         named = [("", launch.outputs), *((f"{name}: ", other.outputs) for name, other in launch.others.items())]
         for workload, outputs in named:
             for key, text in outputs.items():
-                if _MARKS.fullmatch(text):
+                if are_marks(text):
                     found.setdefault(workload + key, []).append(text)
     return found
 
 
 @dataclass(frozen=True, order=True)
 class _Apart:
-    """Two texts part after `low` <= n < `high` equal characters; the shorter one has `length`."""
+    """Two texts part after `low` <= n < `high` equal characters; they have `shorter` and `longer` characters."""
 
     low: int
     high: int
-    length: int
+    shorter: int
+    longer: int
 
     @property
     def is_early(self) -> bool:
-        """Whether in the first words; the end of a short answer is none of these."""
-        return self.high <= EARLY and 2 * self.low < self.length
+        """Whether in the first words; the end of a short answer is none of these, that of a long one may be."""
+        in_first_half = 2 * self.low < self.shorter or _AT_ITS_END * self.low < self.longer
+        return self.high <= EARLY and in_first_half
 
     @property
     def is_at_once(self) -> bool:
-        """Whether within the first few characters."""
-        return self.is_early and self.high <= _FIRST
+        """Whether within the first few characters of an answer that has more of them."""
+        return self.is_early and self.high <= _FIRST < self.longer
 
 
 def _apart(texts: Sequence[str], known: Sequence[str]) -> _Apart | None:
@@ -215,8 +174,8 @@ def _apart(texts: Sequence[str], known: Sequence[str]) -> _Apart | None:
 
 
 def _nearest(text: str, known: Sequence[str]) -> _Apart:
-    found = ((divergence(text, other), other) for other in known)
-    return max(_Apart(*at, min(_read(text)[0], _read(other)[0])) for at, other in found if at is not None)
+    found = ((divergence(text, other), sorted((length_of(text), length_of(other)))) for other in known)
+    return max(_Apart(*at, *lengths) for at, lengths in found if at is not None)
 
 
 def _early(apart: Sequence[_Apart]) -> int:

@@ -6,6 +6,7 @@ import codecs
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -55,6 +56,8 @@ def _escaped(character: str) -> str:
 codecs.register_error(SPELT, _spelt)
 
 
+_TRAILING = re.compile(r" +(?=\n)")
+
 _NOBODY = (errno.EPIPE, errno.EIO)
 """How a write fails where nobody reads any more: a closed pipe, a terminal that is gone."""
 
@@ -62,8 +65,9 @@ _NOBODY = (errno.EPIPE, errno.EIO)
 def lenient(stream: IO[str], *, needs_disk: bool = False) -> IO[str]:
     """`stream`, but a write that fails (a closed pipe or terminal, a full disk) is the last one, and no error.
 
-    What is written is shown without the secrets in it. `needs_disk`: a full disk is an error, OSError: what is
-    written is all that a command is for.
+    What is written is shown without the secrets in it, and anywhere but on a terminal without the blanks that a
+    table puts behind its lines. `needs_disk`: a full disk is an error, OSError: what is written is all that a
+    command is for.
     """
     return cast("IO[str]", _LenientStream(stream, needs_disk))
 
@@ -73,6 +77,7 @@ class _LenientStream(io.TextIOBase):
 
     def __init__(self, stream: IO[str], needs_disk: bool) -> None:
         self._stream = stream
+        self._is_page = not stream.isatty()
         self._needs_disk = needs_disk
         self._gone = False
 
@@ -80,7 +85,8 @@ class _LenientStream(io.TextIOBase):
         """Write `text`, or drop it."""
         if not self._gone:
             try:
-                self._stream.write(KNOWN.hide(text))
+                shown = KNOWN.hide(text)
+                self._stream.write(_TRAILING.sub("", shown) if self._is_page else shown)
             except OSError as error:
                 self._give_up(error)
         return len(text)

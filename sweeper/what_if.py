@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import log2
+from math import log, log2
 
+from sweeper.break_even import Paces, needed_accept_length
+from sweeper.deciding.comparable import comparable
+from sweeper.deciding.hosts import on_scale_of
+from sweeper.deciding.sharing import CLOSING_HOST, scale_host
 from sweeper.errors import ConfigError
+from sweeper.extrapolation import Outside, outside
 from sweeper.kept_search import KeptSearch
-from sweeper.metrics import METRICS, Metric
-from sweeper.naming import difference_text
+from sweeper.least_squares import Interval
 from sweeper.records import TrialRecord, TrialState
 from sweeper.samplers.encoding import optuna_name
-from sweeper.samplers.physics import Estimate, Forecast
-from sweeper.samplers.physics.what_if import needed_accept_length, predict
+from sweeper.samplers.physics import Forecast
+from sweeper.samplers.physics.what_if import predict
 from sweeper.space import describe, domain_values, walk
 from sweeper.spec import FlagValue, Parameter, ServerConfig
 from sweeper.speculation import Physics
@@ -27,15 +31,17 @@ class Answer:
 
     `fitted`: tree numbers that were not asked for and not as in that trial, the nearest that fit what was asked.
     `measured`: the trial that has this very configuration, if one does. `needed`: the trials that it would have to
-    equal, each with the accept_length at which it does, its step time being as predicted.
+    equal, each with the accept_length at which it does, its step time being as measured, else as predicted.
+    `outside`: what was asked for that lies beyond everything measured.
     """
 
     config: ServerConfig
     forecast: Forecast
     rest_of: TrialRecord
     measured: TrialRecord | None
-    needed: tuple[tuple[TrialRecord, Estimate], ...]
+    needed: tuple[tuple[TrialRecord, Interval], ...]
     fitted: Mapping[str, FlagValue]
+    outside: tuple[Outside, ...] = ()
 
 
 def ask(store: StudyStore, asked: Mapping[str, str]) -> tuple[KeptSearch, Answer]:
@@ -57,85 +63,41 @@ def ask(store: StudyStore, asked: Mapping[str, str]) -> tuple[KeptSearch, Answer
     config, canonical = physics.named(flags), _legal(kept, flags)
     sampler = physics.sampler(seed=0)
     forecast = predict(sampler, store.optuna, config)
-    rivals = [trial for trial in trials if trial.is_baseline or trial is trials[0]]
-    if forecast.step_time_ms is None or not physics.speculates(config):
-        rivals = []
-    needed = [(t, needed_accept_length(sampler, store.optuna, config, t.mean(kept.objective))) for t in rivals]
     measured = next((trial for trial in trials if trial.key == canonical.key()), None)
-    return kept, Answer(canonical, forecast, rest_of, measured, tuple(needed), fitted)
+    rivals = [trial for trial in trials if trial is not measured and (trial.is_baseline or trial is trials[0])]
+    needed = _needed(store, kept, rivals, (measured, forecast)) if physics.speculates(config) else []
+    beyond = outside(kept.space.parameters, (*values, *fitted), canonical, trials)
+    return kept, Answer(canonical, forecast, rest_of, measured, tuple(needed), fitted, beyond)
 
 
-def as_data(kept: KeptSearch, answer: Answer) -> dict[str, object]:
-    """The answer for scripts: spans have `mean`, `low` and `high`, nine of ten lie between the last two."""
-    forecast, measured = answer.forecast, answer.measured
-    spans = {
-        kept.objective: forecast.throughput,
-        "accept_length": forecast.accept_length,
-        "step_time_ms": forecast.step_time_ms,
-    }
-    return {
-        "flags": dict(answer.config.flags),
-        "env": dict(answer.config.env),
-        "rest_of_trial": answer.rest_of.number,
-        "fitted": dict(answer.fitted),
-        "predicted": {name: _span(span) for name, span in spans.items() if span is not None},
-        "p_start": forecast.p_start,
-        "measured_trial": measured.number if measured else None,
-        "measured": measured.mean(kept.objective) if measured else None,
-        "needed_accept_length": {str(trial.number): _span(span) for trial, span in answer.needed},
-    }
+def _needed(
+    store: StudyStore,
+    kept: KeptSearch,
+    rivals: Sequence[TrialRecord],
+    ours: tuple[TrialRecord | None, Forecast],
+) -> list[tuple[TrialRecord, Interval]]:
+    """What a configuration would need to equal each rival, as the report has it of one that was measured."""
+    paces = _paces(store, kept.objective)
+    compared = {trial.number: trial for trial in paces.trials}
+    measured, forecast = compared.get(ours[0].number) if ours[0] else None, ours[1]
+    has, own = (measured.mean("accept_length"), paces.of(measured)) if measured else (None, None)
+    step, found = forecast.step_time_ms, list[tuple[TrialRecord, Interval]]()
+    for rival in rivals:
+        pace = paces.of(compared[rival.number]) if rival.number in compared else None
+        if pace is not None and has is not None and own is not None:
+            found.append((rival, needed_accept_length((has, has), paces.log_ratio(pace, own))))
+        elif pace is not None and step is not None:
+            log_step_s, variance = log(step.mean / 1000), step.log_deviation**2
+            ratio = paces.log_ratio_to_step(pace, log_step_s, variance)
+            found.append((rival, needed_accept_length((1.0, 1.0), ratio)))
+    return found
 
 
-def _span(span: Estimate) -> dict[str, float]:
-    return {"mean": span.mean, "low": span.low, "high": span.high}
-
-
-def words(kept: KeptSearch, answer: Answer, baseline: ServerConfig) -> list[str]:
-    """The answer as lines to print: the configuration, a small table, and what would have to be better."""
-    trial = answer.measured
-    lines = [
-        difference_text(answer.config, baseline),
-        f"What was not asked for is as in trial {answer.rest_of.number}{_but(answer.fitted)}.",
-        "",
-        _line("", "predicted", "9 of 10 between", "measured" if trial else ""),
-        *_span_lines(METRICS[kept.objective], answer),
-        _line("starts", f"{100 * answer.forecast.p_start:.0f} %"),
-        "",
-    ]
-    if trial:
-        lines.append(f"Trial {trial.number} is this very configuration; the prediction knows it.")
-    for rival, span in answer.needed:
-        name = "the baseline" if rival.is_baseline else f"trial {rival.number}, the best so far,"
-        needs = f"{span.mean:.2f} ({span.low:.2f} to {span.high:.2f})"
-        lines.append(f"As fast as {name} it would be at an accept_len of {needs}.")
-    return lines
-
-
-def _but(fitted: Mapping[str, FlagValue]) -> str:
-    if not fitted:
-        return ""
-    return f", but {', '.join(f'{name}={value}' for name, value in fitted.items())}: its own does not fit"
-
-
-def _span_lines(metric: Metric, answer: Answer) -> list[str]:
-    forecast, trial = answer.forecast, answer.measured
-    rows = (
-        (metric.label, metric.unit, metric.digits, forecast.throughput, metric.name),
-        ("accept_len", "tok", 2, forecast.accept_length, "accept_length"),
-        ("step time", "ms", 2, forecast.step_time_ms, ""),
-    )
-    lines = []
-    for label, unit, digits, span, name in rows:
-        seen = trial.mean(name) if trial else None
-        if span is not None:
-            between = f"{span.low:,.{digits}f} and {span.high:,.{digits}f}"
-            shown = "" if seen is None else f"{seen:,.{digits}f}"
-            lines.append(_line(label, f"{span.mean:,.{digits}f} {unit}", between, shown))
-    return lines
-
-
-def _line(label: str, predicted: str, between: str = "", measured: str = "") -> str:
-    return f"{label:<12}{predicted:>14}  {between:>20}  {measured:>10}".rstrip()
+def _paces(store: StudyStore, objective: str) -> Paces:
+    """How fast the trials are, as far as they may be compared, on the scale of one host: as the report has it."""
+    recorded = store.trials()
+    host = scale_host(recorded, objective, str(store.fact(CLOSING_HOST) or ""))
+    return Paces(tuple(on_scale_of(comparable(recorded)[0], objective, host)), objective)
 
 
 def _best_first(store: StudyStore, objective: str) -> list[TrialRecord]:

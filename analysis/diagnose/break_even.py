@@ -1,8 +1,5 @@
 """How good a drafter has to be: the accept_length at which it equals the baseline, its step time being as
-measured.
-
-Throughput is accept_length over step time. So at the step time of a configuration the baseline's throughput is
-reached at accept_length x (baseline / its throughput): no unit, no clock and no concurrency enters.
+measured. `specsweep predict` says the same of any configuration (sweeper/break_even.py).
 """
 
 from __future__ import annotations
@@ -12,6 +9,7 @@ from dataclasses import dataclass
 
 from analysis.diagnose.context import Context, Point, Span, pct_text, percent
 from analysis.diagnose.finding import Evidence, Finding, Severity
+from sweeper.break_even import needed_accept_length
 from sweeper.least_squares import Interval
 from sweeper.stats import exp
 
@@ -27,17 +25,12 @@ class BreakEven:
     point: Point
     has: Span
     ratio: Interval
-    needed: Span
+    needed: Interval
 
     @property
     def falls_short(self) -> bool:
         """Whether it is certainly slower than the baseline."""
         return self.ratio.low > 1
-
-    @property
-    def needed_middle(self) -> float:
-        """The needed accept_length at the middle of what it has."""
-        return self.has.middle * self.ratio.value
 
 
 def break_evens(context: Context) -> list[BreakEven]:
@@ -55,7 +48,7 @@ def break_evens(context: Context) -> list[BreakEven]:
             continue
         log = context.log_ratio(baseline, point)
         ratio = Interval(exp(log.value), exp(log.low), exp(log.high))
-        needed = Span(max(1.0, has.low * ratio.low), max(1.0, has.high * ratio.high))
+        needed = needed_accept_length((has.low, has.high), log)
         found[drafter] = BreakEven(drafter, point, has, ratio, needed)
     return sorted(found.values(), key=lambda one: one.ratio.value)
 
@@ -127,7 +120,7 @@ def _short_pct(one: BreakEven) -> Interval:
 
 
 def _needed(one: BreakEven) -> str:
-    return f"{one.needed_middle:.2f} ({one.needed.low:.2f} to {one.needed.high:.2f})"
+    return f"{one.needed.value:.2f} ({one.needed.low:.2f} to {one.needed.high:.2f})"
 
 
 def _name(one: BreakEven) -> str:
@@ -163,7 +156,7 @@ def _most_kept(context: Context, point: Point) -> int | None:
 
 def _next_step(context: Context, best: BreakEven) -> str:
     if best.falls_short:
-        return f"Serve without speculation, or try a drafter that keeps {best.needed_middle:.2f} tokens and more."
+        return f"Serve without speculation, or try a drafter that keeps {best.needed.value:.2f} tokens and more."
     if best.ratio.high < 1:
         spare = 100 * (1 - best.ratio.value)
         return (

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sweeper.deciding.drift import Drift, drift_of
-from sweeper.deciding.launches import usable
-from sweeper.deciding.noise import Noise, corrected, noise_of
+from sweeper.break_even import Pace, Paces
+from sweeper.deciding.drift import Drift
+from sweeper.deciding.noise import Noise
 from sweeper.engines.base import Speculation
 from sweeper.engines.registry import roles_of, simplicity_of, speculates_of
-from sweeper.least_squares import Interval, around
+from sweeper.least_squares import Interval
 from sweeper.least_squares import Noise as ValueNoise
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
@@ -46,18 +45,27 @@ class Span:
 
 @dataclass(frozen=True)
 class Point:
-    """A measured trial. `log_value`: mean logarithm of the objective over `num_launches` usable launches.
+    """A measured trial.
 
     `settings`: flags and, as `env.NAME`, variables. `accept_length`: None where it was not told, or nothing
     drafts.
     """
 
     trial: TrialRecord
-    log_value: float
-    num_launches: int
+    pace: Pace
     settings: Settings
     drafts: bool
     accept_length: Span | None
+
+    @property
+    def log_value(self) -> float:
+        """Mean logarithm of the objective over its usable launches."""
+        return self.pace.log_value
+
+    @property
+    def num_launches(self) -> int:
+        """How many these are."""
+        return self.pace.num_launches
 
     @property
     def number(self) -> int:
@@ -121,21 +129,24 @@ class Context:
         return simplicity_of(self.engine)(config) if self._is_known else (float(len(config.flags)),)
 
     @cached_property
+    def paces(self) -> Paces:
+        """How fast the trials are."""
+        return Paces(self.trials, self.objective)
+
+    @property
     def drift(self) -> Drift:
         """Of the host, from the baseline's launches."""
-        baseline = next((trial for trial in self.trials if trial.is_baseline), None)
-        return drift_of(baseline.launches, self.objective) if baseline else Drift()
+        return self.paces.drift
 
-    @cached_property
+    @property
     def seen_noise(self) -> Noise:
         """The spreads that were seen."""
-        return noise_of(self.trials, self.objective, self.drift)
+        return self.paces.seen_noise
 
-    @cached_property
+    @property
     def noise(self) -> ValueNoise:
         """Variance of the logarithm of one launch's value, and how well that is known."""
-        spread = self.seen_noise.expected_launch
-        return ValueNoise((spread.pct / 100) ** 2, spread.degrees)
+        return self.paces.noise
 
     @property
     def noise_words(self) -> str:
@@ -190,8 +201,7 @@ class Context:
 
     def log_ratio(self, ours: Point, theirs: Point, comparisons: int = 1) -> Interval:
         """The same as a logarithm; as one of so many comparisons."""
-        variance = self.noise.variance * (1 / ours.num_launches + 1 / theirs.num_launches)
-        return around(ours.log_value - theirs.log_value, variance, self.noise.degrees, comparisons)
+        return self.paces.log_ratio(ours.pace, theirs.pace, comparisons)
 
     def name(self, point: Point) -> str:
         """What tells a configuration from the baseline."""
@@ -212,15 +222,12 @@ class Context:
         return " ".join(words)
 
     def _point(self, trial: TrialRecord) -> Point | None:
-        launches = [launch for launch in trial.measured if usable(launch, self.objective)]
-        if not launches:
+        if (pace := self.paces.of(trial)) is None:
             return None
-        logs = [math.log(corrected(launch, self.objective, self.drift)) for launch in launches]
         config, drafts = trial.canonical, self.drafts(trial)
         return Point(
             trial=trial,
-            log_value=math.fsum(logs) / len(logs),
-            num_launches=len(logs),
+            pace=pace,
             settings={**config.flags, **{f"env.{name}": value for name, value in config.env.items()}},
             drafts=drafts,
             accept_length=_accept_length(trial) if drafts else None,

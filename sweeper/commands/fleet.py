@@ -15,7 +15,6 @@ from sweeper.errors import ConfigError, ExitCode
 from sweeper.host_spec import HostSpec
 from sweeper.leases import Worker
 from sweeper.notify import ends_told
-from sweeper.spec import SweepSpec
 from sweeper.streams import lenient
 from sweeper.text import plain, without_codes
 
@@ -76,7 +75,7 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
     Raises ConfigError, before anything is started, with the mistakes that any of the hosts has.
     """
     rest = [text for text in arguments.overrides if not text.startswith(HOSTS)]
-    spec = specs_of_hosts(hosts, arguments)[0]
+    spec = specs_of_hosts(hosts, arguments)[0].spec
     where = [] if arguments.config_dir is None else ["--config-dir", str(arguments.config_dir)]
     command = [sys.executable, "-m", "sweeper", "run", "--plain", *where, "--", *rest]
     width, out = max(map(len, hosts)), lenient(sys.stdout)
@@ -101,32 +100,33 @@ def run_on_all(hosts: Sequence[str], arguments: argparse.Namespace) -> ExitCode:
     return worst(codes.values())
 
 
-def specs_of_hosts(hosts: Sequence[str], arguments: argparse.Namespace) -> list[SweepSpec]:
-    """The specification of each host's worker.
+def specs_of_hosts(hosts: Sequence[str], arguments: argparse.Namespace) -> list[config.Loaded]:
+    """The configuration of each host's worker.
 
     Raises ConfigError: for what is wrong with any host, each line once.
     """
     rest = [text for text in arguments.overrides if not text.startswith(HOSTS)]
     overrides = {name: [*rest, f"host={name}"] for name in hosts}
     mistakes: list[str] = []
-    specs: dict[str, SweepSpec] = {}
+    loaded: dict[str, config.Loaded] = {}
     for name, words in overrides.items():
         try:
-            specs[name] = config.load(words, arguments.config_dir).spec
+            loaded[name] = config.load(words, arguments.config_dir)
         except ConfigError as error:
             mistakes += error.mistakes
-    for spec in specs.values():
+    specs = [each.spec for each in loaded.values()]
+    for spec in specs:
         if not is_shared(spec.study.storage):
             shown = masked(spec.study.storage)
             mistakes.append(
                 f"study.storage: {shown!r} belongs to one process; hosts share postgresql://HOST/DATABASE"
             )
-    names = [spec.host.name for spec in specs.values()]
+    names = [spec.host.name for spec in specs]
     if twice := {name for name in names if names.count(name) > 1}:
         mistakes.append(f"host.name: {sorted(twice)[0]!r} is the name of several of {', '.join(overrides)}")
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
-    return list(specs.values())
+    return list(loaded.values())
 
 
 def worst(codes: Iterable[int]) -> ExitCode:

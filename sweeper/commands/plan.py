@@ -22,7 +22,6 @@ from sweeper.errors import ExitCode, Together
 from sweeper.planning.making import Notes, plan_of
 from sweeper.planning.model import Plan
 from sweeper.planning.words import OK, QUIET, WARNING, Line, Part, parts
-from sweeper.spec import SweepSpec
 
 MAX_TRIALS_SHOWN = 50
 _STYLES = {OK: "green", WARNING: "yellow", QUIET: "dim", "": ""}
@@ -37,11 +36,11 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     notes = list(shown_secrets_notes(arguments.overrides))
     with together:
         hosts = hosts_of(arguments.overrides)
-        specs = _specs(hosts, arguments)
+        loaded = _loaded(hosts, arguments)
     together.tell()
     if hosts is not None:
         notes.append(f"{len(hosts)} hosts share the study: the time is told as if each had all launches alone")
-    plans = [plan_of(spec, arguments.trials, clock, _notes(spec, notes)) for spec in specs]
+    plans = [plan_of(each.spec, arguments.trials, clock, _notes(each, notes)) for each in loaded]
     if arguments.json:
         data = [json.loads(each.model_dump_json()) for each in plans]
         sys.stdout.write(json.dumps(data[0] if hosts is None else data, indent=2) + "\n")
@@ -52,23 +51,24 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     return ExitCode.OK
 
 
-def _specs(hosts: Sequence[str] | None, arguments: argparse.Namespace) -> list[SweepSpec]:
+def _loaded(hosts: Sequence[str] | None, arguments: argparse.Namespace) -> list[config.Loaded]:
     """The configuration of the run, or of each host's. Raises ConfigError."""
     if hosts is None:
-        specs = [config.load(arguments.overrides, arguments.config_dir).spec]
+        found = [config.load(arguments.overrides, arguments.config_dir)]
     else:
-        specs = specs_of_hosts(hosts, arguments)
-    for spec in specs:
-        make_launcher(spec.host)  # connects to nobody
-    return specs
+        found = specs_of_hosts(hosts, arguments)
+    for each in found:
+        make_launcher(each.spec.host)  # connects to nobody
+    return found
 
 
-def _notes(spec: SweepSpec, known: Sequence[str]) -> Notes:
+def _notes(loaded: config.Loaded, known: Sequence[str]) -> Notes:
     """What a run says before its first launch, as far as it is known without the host."""
     return lambda engine, facts: (
-        *notes_on(spec, engine, facts),
-        *arrival_notes(spec),
-        *storage_notes(spec),
+        *notes_on(loaded.spec, engine, facts),
+        *loaded.notes,
+        *arrival_notes(loaded.spec),
+        *storage_notes(loaded.spec),
         *known,
     )
 

@@ -15,8 +15,9 @@ from sweeper.config.mistakes import shown
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ExitCode, Together
 from sweeper.storage import StudyStore
-from sweeper.what_if import as_data, ask
-from sweeper.what_if import words as answer_lines
+from sweeper.what_if import ask
+from sweeper.what_if_words import as_data
+from sweeper.what_if_words import words as answer_lines
 
 _NARROW = 60
 """Below so many columns the numbers stand close to one another."""

@@ -15,7 +15,7 @@ from typing import TextIO
 from rich.console import Console
 
 from launchers.clock import SystemClock
-from launchers.passwords import without_passwords
+from launchers.masking import masked_words
 from launchers.shell import LocalShell
 from launchers.slurm import node
 from sweeper import config, tracking
@@ -76,7 +76,8 @@ def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
     However it ends, from here on somebody is told who wants to be. Raises SpecsweepError, LauncherError,
     SweepInterrupted.
     """
-    spec = config.load(arguments.overrides, arguments.config_dir).spec
+    loaded = config.load(arguments.overrides, arguments.config_dir)
+    spec = loaded.spec
     console = Console(file=lenient(sys.stdout))
     interrupts = Interrupts(lambda text: _say(spec, text, console))
     with (
@@ -84,7 +85,7 @@ def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
         ends_told(spec.notify, spec.study.name, spec.host.name, lambda text: interrupts.say(text)) as notifier,
         _ends_logged(spec),
     ):
-        return _sweep(spec, arguments, given, _Told(console, interrupts, notifier))
+        return _sweep(loaded, arguments, given, _Told(console, interrupts, notifier))
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,8 @@ class _Told:
     notifier: Notifier
 
 
-def _sweep(spec: SweepSpec, arguments: argparse.Namespace, given: Sequence[str], told_to: _Told) -> ExitCode:
-    overrides, config_dir = arguments.overrides, arguments.config_dir
+def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence[str], told_to: _Told) -> ExitCode:
+    spec, overrides, config_dir = loaded.spec, arguments.overrides, arguments.config_dir
     console, interrupts, notifier = told_to.console, told_to.interrupts, told_to.notifier
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
     with launcher.hold():
@@ -118,7 +119,12 @@ def _sweep(spec: SweepSpec, arguments: argparse.Namespace, given: Sequence[str],
                     loads = tuple(map(once_each, loads))
                     view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
                 rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-                known = (*arrival_notes(spec), *storage_notes(spec), *shown_secrets_notes(overrides))
+                known = (
+                    *loaded.notes,
+                    *arrival_notes(spec),
+                    *storage_notes(spec),
+                    *shown_secrets_notes(overrides),
+                )
                 for note in (*told, *notes_on(spec, engine, facts), *known):
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))
@@ -250,7 +256,7 @@ def _where_to_look(spec: SweepSpec, page: Path | None, overrides: Sequence[str],
     words = [o for o in overrides if o.startswith(("preset=", "study", "tracking"))]
     if config_dir is not None:
         words = ["--config-dir", str(config_dir), *words]
-    again = without_passwords(shlex.join(words))
+    again = shlex.join(masked_words(words))
     report = f"{page}   (the report)" if page else f"specsweep report {again}".rstrip()
     return "\n".join(
         [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from sweeper.config.files import YamlError, misplaced, not_utf8, places_that_choose, trap_mistakes, yaml_mistake
-from sweeper.config.mistakes import NOT_GIVEN, one_line, shown, valid_names
+from sweeper.config.lacking import named_by_file
+from sweeper.config.mistakes import one_line, shown, valid_names
 from sweeper.config.overrides import (
     GROUPS,
     Asked,
@@ -35,11 +36,13 @@ from sweeper.config.overrides import (
     refusal,
     sweep_mistake,
     unreadable,
+    without_brackets,
     without_groups,
     without_lost,
 )
 from sweeper.config.own_file import named_in, own_file
 from sweeper.config.places import to_place
+from sweeper.config.prompt_files import PromptReader
 from sweeper.config.secret_values import learn_secrets
 from sweeper.config.sweeps import Sweep
 from sweeper.config.values import LIBRARY_ERRORS, apply, echoes, expand_home, resolved, without_echoes
@@ -63,10 +66,11 @@ _COMBINING_HINTS = {
 
 @dataclass(frozen=True)
 class Loaded:
-    """A checked configuration, and the option that was chosen of each group."""
+    """A checked configuration, the option that was chosen of each group, and lines that its user should read."""
 
     spec: SweepSpec
     groups: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
 
 def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
@@ -75,7 +79,8 @@ def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
     What `specsweep.yaml` in the working directory says holds unless it is given here (own_file.py).
     Raises ConfigError with every mistake that was found. Writes nothing and logs nothing.
     """
-    return Loaded(*_load(overrides, config_dir, _spec))
+    (spec, notes), groups = _load(overrides, config_dir, _spec)
+    return Loaded(spec, groups, notes)
 
 
 def load_place(overrides: Sequence[str], config_dir: Path | None = None) -> StudyPlace:
@@ -109,6 +114,7 @@ def _load(
     asked = [*own.without(typed), *typed]
     unknown = _unknown_options(asked, loader, folder)
     mistakes += unknown.values()
+    groups = dict[str, str]()
     try:
         config = _composed(loader, [a.text for a in asked if a.key in GROUPS and a.key not in unknown], folder)
         groups = {name: str(option) for name, option in config.hydra.runtime.choices.items() if name in GROUPS}
@@ -117,20 +123,8 @@ def _load(
         lost = {key_of(text) for text in overrides} - {one.key for one in typed}
         mistakes += without_lost(without_groups(error.mistakes, unknown), lost)
     if mistakes:
-        raise ConfigError(named_in([*_of_own_root(mistakes, folder)], own.without(typed)))
+        raise ConfigError(named_in(named_by_file(mistakes, folder, groups), own.without(typed)))
     return built, groups
-
-
-def _of_own_root(mistakes: Sequence[str], folder: Path | None) -> Iterator[str]:
-    """The mistakes; where a file of the user's own stands for the packaged root, not what it therefore lacks."""
-    if folder is None or not (folder / "config.yaml").is_file():
-        yield from mistakes
-        return
-    lacking = [line.removesuffix(f": {NOT_GIVEN}") for line in mistakes if line.endswith(NOT_GIVEN)]
-    if lacking:
-        where = folder / "config.yaml"
-        yield f"{where}: takes the place of the packaged one, and lacks {', '.join(lacking)}; make it a preset"
-    yield from (line for line in mistakes if not line.endswith(NOT_GIVEN))
 
 
 def _parsed(overrides: Sequence[str]) -> tuple[list[Asked], list[str]]:
@@ -161,6 +155,8 @@ def _parsed(overrides: Sequence[str]) -> tuple[list[Asked], list[str]]:
 
 def read_sweep(text: str) -> Sweep | str:
     """Text in Hydra's syntax: a sweep, or plain text. Raises ValueError for a sweep that is written wrongly."""
+    if without_brackets(text):
+        raise ValueError(sweep_mistake(text))
     try:
         override = _parser().parse_override(f"x={text}")
     except HydraException:
@@ -254,14 +250,15 @@ def _missing_option(text: str, loader: ConfigLoader, folder: Path) -> list[str]:
     return [f"{place}: {missing}" for place in places_that_choose(option, folder)]
 
 
-def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -> SweepSpec:
-    """The composed configuration, overridden and checked. Raises ConfigError with all mistakes."""
+def _spec(
+    config: DictConfig, asked: Sequence[Asked], config_dir: Path | None
+) -> tuple[SweepSpec, tuple[str, ...]]:
+    """The composed configuration, overridden and checked, and its notes. Raises ConfigError with all mistakes."""
     before = resolved(config, "", {}).get("space")
     told = {line: line for one in asked for line in apply(config, one)}
     expand_home(config)
-    from sweeper.config.schema import (
-        to_spec,
-    )  # with all engines and samplers, which commands on a study do without
+    # It brings all engines and samplers along, which commands on a study do without.
+    from sweeper.config.schema import to_spec
 
     data = resolved(config, "", told)
     learn_secrets(data)
@@ -273,10 +270,12 @@ def _spec(config: DictConfig, asked: Sequence[Asked], config_dir: Path | None) -
         if not one.delete and flag != one.key and isinstance(space, dict) and flag in space:
             instead = f"space.{flag}={one.value_text}"
             told[one.text] = f"{one.text}: has no effect: the space decides on {flag}; to fix it, write {instead}"
+    read_prompts = PromptReader(config_dir)
     try:
-        return to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, config_dir)
+        spec = to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, read_prompts)
     except ConfigError as error:
         raise ConfigError(without_echoes(error.mistakes, echoes(config))) from None
+    return spec, tuple(read_prompts.notes)
 
 
 def _place(config: DictConfig, asked: Sequence[Asked], _: Path | None) -> StudyPlace:

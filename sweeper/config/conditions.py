@@ -16,6 +16,7 @@ from sweeper.config.sweeps import Reader, domain_or_value, plain_value
 from sweeper.space import contains, describe
 from sweeper.spec import Choice, Domain, FlagValue, Interval, IntRange, Parameter
 
+NOTHING_TO_SEARCH = "space: nothing to search; give values like space.NAME='choice(2,4)'"
 _Conditions = dict[str, tuple[FlagValue, ...]]
 
 
@@ -61,7 +62,7 @@ def build_space(
     for name in _ordered(asked):
         _place(name, asked, earlier.values, outside, built)
     if not built.parameters and not built.mistakes:
-        built.mistakes.append("space: nothing to search; give values like space.NAME='choice(2,4)'")
+        built.mistakes.append(NOTHING_TO_SEARCH)
     return built
 
 

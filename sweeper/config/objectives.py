@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from sweeper.config.mistakes import checked, shown, valid_names
+from sweeper.metric_names import metric_meant
 from sweeper.metrics import METRICS
 from sweeper.objective import Term
 
@@ -13,6 +14,8 @@ LEAST_WEIGHT = 1e-6
 """Weights count relative to one another, and the smallest doubles have too few digits left to be compared."""
 
 _OBJECTIVES = tuple(metric.name for metric in METRICS.values() if metric.objective)
+_VALID = valid_names("", _OBJECTIVES)
+_NOT_RANKED = "is recorded but cannot be ranked by"
 
 
 def build_objective(raw: object, workloads: Sequence[str]) -> tuple[dict[str, object], list[str]]:
@@ -26,7 +29,7 @@ def build_objective(raw: object, workloads: Sequence[str]) -> tuple[dict[str, ob
         forms = "a metric, WORKLOAD.METRIC, or a mapping of these to weights"
         return stand_in, [f"objective: {shown(raw)} should be {forms}"]
     weights = {raw: 1} if isinstance(raw, str) else _flat(raw)
-    mistakes = [] if weights else [f"objective: is empty; {valid_names('', _OBJECTIVES)}"]
+    mistakes = [] if weights else [f"objective: is empty; {_VALID}"]
     terms: dict[tuple[str, str], dict[str, object]] = {}
     for name, weight in weights.items():
         workload, metric = _parts(name, first)
@@ -55,10 +58,15 @@ def _parts(name: str, first: str) -> tuple[str, str]:
 def _name_mistakes(name: str, workload: str, metric: str, workloads: Sequence[str]) -> list[str]:
     if workloads and workload not in workloads:
         return [f"objective: {shown(name)}: there is no such workload; {valid_names(workload, workloads)}"]
-    if metric not in _OBJECTIVES:
-        reason = "is recorded but cannot be ranked by" if metric in METRICS else "is not a metric"
-        return [f"objective: {shown(name)} {reason}; {valid_names(metric, _OBJECTIVES)}"]
-    return []
+    if metric in _OBJECTIVES:
+        return []
+    if metric in METRICS:
+        return [f"objective: {shown(name)} {_NOT_RANKED}; {_VALID}"]
+    near = metric_meant(metric)
+    why = "" if near in _OBJECTIVES else f" It {_NOT_RANKED}"
+    return [
+        f"objective: {shown(name)} is not a metric; {_VALID}" + (f" (did you mean {near}?{why})" if near else "")
+    ]
 
 
 def _weight_mistakes(name: str, weight: object) -> list[str]:

@@ -23,7 +23,8 @@ _SEARCHED = re.compile(r"space\.(env\.)?(?!(env|when)$)[^.]+")
 _NO_OVERRIDE = "not an override; write NAME=VALUE, in quotes when VALUE has blanks or brackets"
 _WORD = re.compile(r"'[A-Za-z0-9][\w.-]*'")
 _TYPOGRAPHIC = "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2032\u2033"
-_WRONG_BRACKET = re.compile(r"\s*(choice|range|interval)\s*[\[{<]")
+_WRONG_BRACKET = re.compile(r"\s*(choice|range|interval)(?:\s*[\[{<=:]|\s+[\d.-]|\s+[\w'\".-]+\s*,)")
+_FORMS = "write choice(a,b), range(start,stop), range(start,stop,step=n) or interval(low,high)"
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
 _KEY = re.compile(r"(\+\+?|~)?[A-Za-z_][\w-]*([./]\w[\w-]*)*")
 
@@ -134,8 +135,15 @@ def key_of(text: str) -> str:
     return text.partition("=")[0].lstrip("+~")
 
 
+def without_brackets(text: str) -> bool:
+    """Whether text names a kind of sweep and has other signs than the round brackets behind it."""
+    return _WRONG_BRACKET.match(text) is not None
+
+
 def sweep_mistake(text: str) -> str:
     """What is wrong with text that looks like a sweep and cannot be read as one; empty for other text."""
+    if found := _WRONG_BRACKET.match(text):
+        return f"{found[1]} takes round brackets; {_FORMS}"
     found = _CALL.match(text)
     if found is None:
         return ""
@@ -145,7 +153,7 @@ def sweep_mistake(text: str) -> str:
         return "null is no value; to leave a flag away, write false"
     if re.search(r"choice\(\s*\)", text):
         return "a choice needs at least one value"
-    return "cannot be read; write choice(a,b), range(start,stop), range(start,stop,step=n) or interval(low,high)"
+    return f"cannot be read; {_FORMS}"
 
 
 def without_groups(mistakes: Iterable[str], unknown: Collection[str]) -> list[str]:

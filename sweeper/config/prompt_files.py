@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -23,9 +22,24 @@ ReadPrompts = Callable[[str], tuple[Prompt, ...]]
 """The prompts behind a `prompts_file`. Raises ValueError."""
 
 
-def prompt_reader(config_dir: Path | None) -> ReadPrompts:
-    """Reads packaged sets and files, each once; `config_dir` is looked into first."""
-    return cache(lambda name: read_prompts(_find(name, config_dir)))
+class PromptReader:
+    """Reads packaged sets and files, each once; `config_dir` is looked into first.
+
+    `notes`: a line for each file of which rows were left out.
+    """
+
+    def __init__(self, config_dir: Path | None) -> None:
+        self._config_dir = config_dir
+        self._known: dict[str, tuple[Prompt, ...]] = {}
+        self.notes: list[str] = []
+
+    def __call__(self, name: str) -> tuple[Prompt, ...]:
+        """The prompts behind a `prompts_file`. Raises ValueError."""
+        if name not in self._known:
+            found = read_prompts(_find(name, self._config_dir))
+            self._known[name] = found.prompts
+            self.notes += [f"prompts_file {name}: {found.left_out}"] if found.left_out else []
+        return self._known[name]
 
 
 def packaged_sets(config_dir: Path | None = None) -> list[str]:

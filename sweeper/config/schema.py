@@ -6,16 +6,15 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from pydantic import ValidationError
 
 from launchers.replies import MARKER
-from sweeper.config.conditions import BuiltSpace, build_space
+from sweeper.config.conditions import NOTHING_TO_SEARCH, BuiltSpace, build_space
 from sweeper.config.mistakes import schema_mistakes, shown, valid_names
 from sweeper.config.objectives import build_objective
 from sweeper.config.places import mapping, place_mistakes
-from sweeper.config.prompt_files import prompt_reader
+from sweeper.config.prompt_files import ReadPrompts
 from sweeper.config.sweeps import Reader
 from sweeper.config.workloads import BuiltWorkloads, build_workloads
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
@@ -38,12 +37,12 @@ def to_spec(
     space_before: Mapping[str, object],
     read: Reader,
     told: Mapping[str, str],
-    config_dir: Path | None,
+    read_prompts: ReadPrompts,
 ) -> SweepSpec:
     """The whole configuration, checked. Raises ConfigError with all mistakes.
 
     `space_before` is `space` before the command line changed it; `told` holds mistakes that were found
-    already, each under the path that is therefore missing from `data`. `config_dir` may hold files of prompts.
+    already, each under the path that is therefore missing from `data`.
     """
     engine = mapping(data.get("engine"))
     flags = {
@@ -56,7 +55,8 @@ def to_spec(
     space = [line for line in built.mistakes if is_read and not line.startswith(about)]
     mistakes = [*filter(None, told.values()), *space, *_engine_mistakes(engine.get("name"), flags, built)]
     mistakes += _env_value_mistakes(engine.get("name"), mapping(engine.get("env")), built)
-    loads = build_workloads(data, prompt_reader(config_dir), tuple(told))
+    mistakes = _without_empty_space(mistakes)
+    loads = build_workloads(data, read_prompts, tuple(told))
     objective, wrong = build_objective(data.get("objective", _OBJECTIVE), loads.names)
     mistakes += [*loads.mistakes, *wrong, *_env_mistakes(data)]
     mistakes += place_mistakes(mapping(data.get("study")), mapping(data.get("tracking")))
@@ -78,6 +78,12 @@ def to_spec(
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)))
     return spec
+
+
+def _without_empty_space(mistakes: Sequence[str]) -> list[str]:
+    """The mistakes; that nothing is searched is none beside a wrong value of the space, which may be why."""
+    wrong = any(line.startswith("space.") for line in mistakes)
+    return [line for line in mistakes if line != NOTHING_TO_SEARCH or not wrong]
 
 
 def _node_mistakes(spec: SweepSpec) -> list[str]:

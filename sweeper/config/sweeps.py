@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import decimal
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,7 @@ from sweeper.config.mistakes import checked, shown
 from sweeper.spec import Choice, Domain, FlagValue, Interval, IntRange
 
 _MAX_LISTED = 1000
+_PIECE = re.compile(r"\s*(choice|range|interval)\s*\(")
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ def domain_or_value(raw: object, read: Reader) -> Domain | FlagValue:
         parsed = read(raw)
         return to_domain(parsed) if isinstance(parsed, Sweep) else parsed
     if isinstance(raw, list):
+        if any(isinstance(item, str) and _PIECE.match(item) for item in raw):
+            raise ValueError("a list holds plain values: write [2, 4], or choice(2,4) without a list around it")
         return to_domain(Sweep("choice", tuple(raw)))
     if isinstance(raw, Mapping):
         raise ValueError("a mapping is no value; write choice(...), range(...), interval(...) or one plain value")

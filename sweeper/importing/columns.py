@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sweeper.errors import ConfigError
+from sweeper.metric_names import metric_called
+from sweeper.near_names import nearest
 from sweeper.spec import FlagValue
 from sweeper.text import plain
 
@@ -124,7 +126,7 @@ def assigned(
     Raises ConfigError for a role or a column that does not exist.
     """
     mistakes = [
-        f"--columns: {plain(role)!r} is no role; there are {', '.join(BY_NAME)}"
+        f"--columns: {plain(role)!r} is no role; there are {', '.join(BY_NAME)}{_meant(role)}"
         for role in asked
         if role not in BY_NAME
     ]
@@ -144,6 +146,13 @@ def assigned(
 def role_named(name: str) -> str | None:
     """The role that is called so, or is also called so; None for any other name."""
     return _BY_ALIAS.get(re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"))
+
+
+def _meant(word: str) -> str:
+    """The role that `word` probably means: one that is also called so, else the one that holds such a metric."""
+    of_metric = {role.metric: role.name for role in reversed(ROLES) if role.metric}
+    near = role_named(word) or of_metric.get(metric_called(word)) or nearest(word, BY_NAME)
+    return f" (did you mean {near}?)" if near else ""
 
 
 def _listed(columns: Sequence[str]) -> str:

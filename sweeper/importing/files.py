@@ -24,6 +24,8 @@ MAX_BYTES = 200_000_000
 """A vLLM result with every token's gap of 10,000 requests has some 100 MB."""
 
 MAX_ROWS = 20_000
+_MAX_FIRST = 80
+_MAX_LINES = 5
 
 CSV, SPECULATIVE, SGLANG_SERVING, VLLM_SERVING = "csv", "bench_speculative", "bench_serving", "vllm_serve"
 FORMATS = (CSV, SPECULATIVE, SGLANG_SERVING, VLLM_SERVING)
@@ -51,9 +53,11 @@ class ResultFile:
     rows: tuple[Row, ...]
     bad: tuple[str, ...] = ()
 
-    def where(self, line: int) -> str:
-        """How a message names a row."""
-        return f"{self.name}, line {line}"
+    def where(self, *lines: int) -> str:
+        """How a message names rows; of many the first."""
+        listed = ", ".join(map(str, lines[:_MAX_LINES]))
+        more = f" and {len(lines) - _MAX_LINES} more" if len(lines) > _MAX_LINES else ""
+        return f"{self.name}, line{'s' if len(lines) > 1 else ''} {listed}{more}"
 
 
 def read_results(path: Path, kind: str = "") -> ResultFile:
@@ -76,14 +80,20 @@ def read_results(path: Path, kind: str = "") -> ResultFile:
         raise ConfigError([f"{name}: is not UTF-8 text (byte {error.start})"]) from None
     is_json = text.lstrip().startswith(("{", "["))
     rows, bad = _json_rows(text, name) if is_json else _csv_rows(text, name)
-    if not rows and bad:
-        raise ConfigError(bad)
     if not rows or not rows[0].cells:
-        raise ConfigError([f"{name}: holds no result; it should be one of {', '.join(FORMATS)}"])
+        raise ConfigError([_no_table(text, name, bad)])
     if len(rows) > MAX_ROWS:
         raise ConfigError([f"{name}: has {len(rows):,} results, more than {MAX_ROWS:,}"])
     kind = kind or (_json_kind(rows[0].cells, name) if is_json else CSV)
     return ResultFile(name, hashlib.sha256(content).hexdigest(), told_at_s, kind, tuple(rows), tuple(bad))
+
+
+def _no_table(text: str, name: str, bad: Sequence[str]) -> str:
+    """Why a text of which no line is a result is refused: told once, with the first of its lines."""
+    first = plain(text.strip().partition("\n")[0], _MAX_FIRST)
+    shown = f"its first line is {first!r}" if first else "it is empty"
+    why = f"; {bad[0].removeprefix(f'{name}, ')}" if bad else ""
+    return f"{name}: holds no result: {shown}{why}; it should be one of {', '.join(FORMATS)}"
 
 
 def _csv_rows(text: str, name: str) -> tuple[list[Row], list[str]]:

@@ -8,15 +8,18 @@ from pathlib import Path
 
 from sweeper.engines.registry import canonical_as_told, roles_of, speculates_of
 from sweeper.errors import ConfigError, Together
-from sweeper.importing.columns import assigned
+from sweeper.importing.columns import BY_NAME, ROLES, assigned
 from sweeper.importing.files import CSV, ResultFile, Row, read_results
 from sweeper.importing.formats import DEFAULT_ENGINE, FLAG, told
 from sweeper.importing.launches import Imported, Read, launches_of
-from sweeper.importing.results import Asked, understood
+from sweeper.importing.results import RATES, Asked, understood
 from sweeper.importing.study import Batch, ImportedStudy, earlier_launches, require_same_load, write
 from sweeper.spec import FlagValue, StudySpec
 from sweeper.storage import StudyStore
 from sweeper.text import plain
+
+_MAX_TOLD = 20
+"""So many mistakes are told of files that hold no result at all."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +84,19 @@ def understood_files(files: Sequence[ResultFile], options: Options) -> Understoo
     found: list[Imported] = []
     notes: list[str] = []
     loads: list[tuple[ResultFile, int, Mapping[str, str]]] = []
+    together = Together()
     for file in files:
-        results, told_of = _understood(file, engine, options)
+        results, told_of = list[Read](), list[str]()
+        with together:
+            results, told_of = _understood(file, engine, options)
         notes += [*file.bad, *told_of]
         loads += [(file, read.line, read.result.load) for read in results]
         launches, twice = launches_of(file, results, canonical_as_told(engine), engine)
         found += launches
         notes += twice
+    together.tell()
     if not found:
-        raise ConfigError(notes or [f"{files[0].name}: holds no result that --where asks for"])
+        raise ConfigError(_most(notes) or [f"{files[0].name}: holds no result that --where asks for"])
     return Understood(Batch(engine, _one_load(loads), found), tuple(notes))
 
 
@@ -131,17 +138,19 @@ def _understood(file: ResultFile, engine: str, options: Options) -> tuple[list[R
     columns = list(dict.fromkeys(name for row in rows for name in row.cells if not name.startswith(FLAG)))
     roles, ignored = assigned(columns, options.columns, options.kept)
     _require_columns(columns, [*options.where, *([options.baseline[0]] if options.baseline else [])])
+    _require_rate(file, roles, columns)
     ignored = [c for c in ignored if c not in options.where and c != (options.baseline or ("",))[0]]
     asked = Asked(speculates_of(engine), roles_of(engine), roles, options.kept, options.fixed, options.baseline)
     results: list[Read] = []
-    notes: list[str] = []
+    refused: dict[str, list[int]] = {}
     for row in rows:
         if not _is_asked_for(row, options.where):
             continue
         try:
             results.append(Read(row.line, understood(row.cells, asked)))
         except ValueError as error:
-            notes.append(f"{file.where(row.line)}: {error}")
+            refused.setdefault(str(error), []).append(row.line)
+    notes = [f"{file.where(*lines)}: {error}" for error, lines in refused.items()]
     if ignored and file.kind == CSV:
         listed = ", ".join(plain(column, 60) for column in ignored[:20])
         notes.append(
@@ -156,6 +165,20 @@ def _require_columns(columns: Sequence[str], named: Sequence[str]) -> None:
         raise ConfigError(
             [f"--where, --baseline: no column {plain(name)!r}; the file has {listed}" for name in missing]
         )
+
+
+def _require_rate(file: ResultFile, roles: Mapping[str, str], columns: Sequence[str]) -> None:
+    """Raises ConfigError where no column can be a throughput: then no row is a result, and it may be no table."""
+    if not any(BY_NAME[role].metric in RATES for role in roles):
+        named = ", ".join(role.name for role in ROLES if role.metric in RATES)
+        why = f"none of its columns is a throughput ({named}); it has {plain(', '.join(columns), 200)}"
+        raise ConfigError([f"{file.name}: is no table of results: {why}; --columns throughput=COLUMN names one"])
+
+
+def _most(notes: Sequence[str]) -> list[str]:
+    """The first of the notes, and how many more there are."""
+    left = len(notes) - _MAX_TOLD
+    return [*notes[:_MAX_TOLD], *([f"and {left} more like these"] if left > 0 else [])]
 
 
 def _is_asked_for(row: Row, where: Mapping[str, str]) -> bool:

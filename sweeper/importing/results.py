@@ -20,7 +20,7 @@ from sweeper.text import plain
 _LOAD = ("concurrency", "request_rate", "workload", "model")
 """Roles by which rows measure different things: they must agree, or a part must be chosen."""
 
-_RATES = ("output_throughput", "decode_throughput", "request_throughput")
+RATES = ("output_throughput", "decode_throughput", "request_throughput")
 
 _FACTS = ("engine_version", "model", "gpus", "host")
 
@@ -69,9 +69,9 @@ def understood(cells: Mapping[str, Any], asked: Asked) -> Result:
     flags, env = _settings(cells, given, asked)
     drafts = _drafts(cells, given, flags, asked)
     metrics, doubts = _metrics(given)
-    if not metrics.keys() & set(_RATES):
+    if not metrics.keys() & set(RATES):
         raise ValueError("has no throughput")
-    if none := [name for name in _RATES if metrics.get(name) == 0]:
+    if none := [name for name in RATES if metrics.get(name) == 0]:
         raise ValueError(f"{none[0]} is 0: nothing was measured")
     if drafts and not asked.speculates(ServerConfig(flags=flags)):
         named = asked.speculation.algorithm if asked.speculation else "FLAG"

@@ -16,8 +16,8 @@ from sweeper.measuring.figures import (
 )
 from sweeper.measuring.results import Answered
 from sweeper.measuring.stopping import Estimate
-from sweeper.outputs import marks
 from sweeper.records import Measurement, RequestResult
+from sweeper.text_marks import marks
 
 MAX_OUTPUTS = 200
 """So many texts of a launch are kept for comparison, about 80 characters each."""

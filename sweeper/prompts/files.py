@@ -9,21 +9,33 @@ import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from sweeper.prompts.rows import Row, read_row
+from sweeper.prompts.rows import LeftOut, Row, read_row
 from sweeper.text import plain
 from sweeper.workload_spec import Prompt
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
 
-def read_prompts(path: Path) -> tuple[Prompt, ...]:
-    """The prompts of a file, in its order. Raises ValueError: file, line, what is wrong; the first mistake."""
+@dataclass(frozen=True)
+class PromptFile:
+    """The prompts of a file, in its order. `left_out`: how many rows have none and why, in words."""
+
+    prompts: tuple[Prompt, ...]
+    left_out: str = ""
+
+
+def read_prompts(path: Path) -> PromptFile:
+    """What a file holds. Raises ValueError: file, line, what is wrong; the first mistake.
+
+    Conversations without a question are left out, but where most are empty the file is refused.
+    """
     found: list[tuple[str, Row]] = []
     mistakes: list[str] = []
-    num_left_out = 0
+    left_out: dict[LeftOut, list[str]] = {why: [] for why in LeftOut}
     try:
         for where, raw in _rows(_content(path)):
             try:
@@ -31,20 +43,44 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
             except ValueError as error:
                 mistakes.append(f"{where}: {error}")
             else:
-                found += [(where, row)] if row else []
-                num_left_out += row is None
+                if isinstance(row, Row):
+                    found.append((where, row))
+                else:
+                    left_out[row].append(where)
     except ValueError as error:
         mistakes.append(str(error))
-    why = f": none of its {num_left_out:,} conversations begins with a question" if num_left_out else ""
-    mistakes += _twice(found) if found or mistakes else [f"holds no prompts{why}"]
+    mistakes += _twice(found)
+    mistakes = mistakes or _too_few(len(found), left_out)
     if mistakes:
         more = f" (and {len(mistakes) - 1} more mistakes)" if len(mistakes) > 1 else ""
         raise ValueError(f"{path}: {mistakes[0]}{more}")
     names = _distinct(row.name for _, row in found)
-    return tuple(
+    prompts = tuple(
         Prompt(id=name, text=row.text, prompt_class=row.prompt_class)
         for name, (_, row) in zip(names, found, strict=True)
     )
+    return PromptFile(prompts, _told(len(found), left_out))
+
+
+def _too_few(num_found: int, left_out: Mapping[LeftOut, Sequence[str]]) -> list[str]:
+    """Why there are too few prompts, if there are."""
+    num_empty, num_cut = len(left_out[LeftOut.EMPTY]), len(left_out[LeftOut.CUT])
+    total = num_found + num_empty + num_cut
+    if not num_found:
+        why = f": none of its {total:,} conversations begins with a question" if total else ""
+        return [f"holds no prompts{why}"]
+    if 2 * num_empty > total:
+        first = left_out[LeftOut.EMPTY][0]
+        return [f"{first}: holds no question, as {num_empty:,} of its {total:,} conversations: is the file whole?"]
+    return []
+
+
+def _told(num_found: int, left_out: Mapping[LeftOut, Sequence[str]]) -> str:
+    """`1 of 300 rows is left out: 1 without a question (the first: line 3)`."""
+    counts = [f"{len(places):,} {why} (the first: {places[0]})" for why, places in left_out.items() if places]
+    total = sum(map(len, left_out.values()))
+    rows = f"{total:,} of {num_found + total:,} rows {'are' if total > 1 else 'is'} left out"
+    return f"{rows}: {', '.join(counts)}" if total else ""
 
 
 def choose(keys: Sequence[tuple[str, str]], count: int, seed: int) -> list[int]:

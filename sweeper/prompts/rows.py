@@ -9,13 +9,14 @@
 A workload sends single messages. The first turn of a conversation makes sense without the later ones; a system's
 message, or a later turn without those before it, would be another question: such rows are refused. ShareGPT rows
 that do not begin with a human turn are left out: the common files have thousands of them, cut out of the middle of
-longer conversations.
+longer conversations. So are those whose question is empty.
 
 An `id` of the file is kept; a row without one is named by its text. `category` is `prompt_class`.
 """
 
 from __future__ import annotations
 
+import enum
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,15 +43,22 @@ class Row:
     prompt_class: str
 
 
-def read_row(row: object) -> Row | None:
-    """The prompt of a row; None for a conversation that begins with no question. Raises ValueError."""
+class LeftOut(enum.StrEnum):
+    """Why a conversation has no prompt. It is the file's author's to mend, so it is counted and not refused."""
+
+    EMPTY = "without a question"
+    CUT = "cut out of the middle of a conversation"
+
+
+def read_row(row: object) -> Row | LeftOut:
+    """The prompt of a row, or why a conversation has none. Raises ValueError."""
     if _are_token_ids(row):
         raise ValueError(f"holds token ids instead of text: {RANDOM_REASON}")
     if not isinstance(row, dict):
         raise ValueError(f"should be an object with a text, not {plain(repr(row), 60)}")
     text = _text_of(row)
-    if text is None:
-        return None
+    if isinstance(text, LeftOut):
+        return text
     if not isinstance(text, str):
         raise ValueError(f"its text should be text, not {plain(repr(text), 60)}")
     if reason := text_mistake(text):
@@ -69,12 +77,15 @@ def text_mistake(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         return "holds half a character (a lone surrogate)"
-    visible = any(character.isprintable() and not character.isspace() for character in text)
-    return "" if visible else "is empty"
+    return "is empty" if _is_blank(text) else ""
+
+
+def _is_blank(text: str) -> bool:
+    return not any(character.isprintable() and not character.isspace() for character in text)
 
 
 def _text_of(row: Mapping[str, object]) -> object:
-    """What is sent of a row; None for a conversation that begins with no question. Raises ValueError."""
+    """What is sent of a row, or why a conversation has nothing. Raises ValueError."""
     text = row["text"] if "text" in row else row.get("prompt")
     if text is not None:
         if _are_token_ids(text):
@@ -95,14 +106,19 @@ def _text_of(row: Mapping[str, object]) -> object:
 
 
 def _first_question(turns: Sequence[Mapping[str, object]]) -> object:
-    """The question that a conversation begins with; None when something else, that would be lost, comes first."""
+    """The question that a conversation begins with; `CUT` when something else, that would be lost, comes first."""
     said = [
         (who, what)
         for turn in turns
         for who, what in [(turn.get("from", turn.get("role")), turn.get("value", turn.get("content")))]
         if who != "system" or what
     ]
-    return said[0][1] if said and said[0][0] in ("human", "user") else None
+    if not said:
+        return LeftOut.EMPTY
+    who, what = said[0]
+    if who not in ("human", "user"):
+        return LeftOut.CUT
+    return LeftOut.EMPTY if what is None or (isinstance(what, str) and _is_blank(what)) else what
 
 
 def _only_question(messages: Sequence[Mapping[str, object]]) -> object:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sweeper.errors import FailureKind
-from sweeper.outputs import marks
 from sweeper.records import GpuWindow, LaunchRecord, Purpose, TrialRecord, TrialState, WorkloadResult
+from sweeper.text_marks import marks
 from tests.analysis.builders import (
     OBJECTIVE,
     PROMPTS,

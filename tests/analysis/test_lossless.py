@@ -7,8 +7,8 @@ from pathlib import Path
 
 from analysis.reading import read
 from analysis.sections.lossless import lossless
-from sweeper.outputs import marks
 from sweeper.records import LaunchRecord
+from sweeper.text_marks import marks
 from tests.analysis import builders as b
 from tests.analysis.studies import text_of as shown
 

@@ -9,8 +9,8 @@ import pytest
 from sweeper.measuring.doubts import passes_doubt, server_doubt
 from sweeper.measuring.results import Answered
 from sweeper.measuring.summary import Observed, measurement_of
-from sweeper.outputs import divergence
 from sweeper.records import RequestResult
+from sweeper.text_marks import divergence
 from tests.fakes import EPOCH
 
 PROMPTS = "abcde"

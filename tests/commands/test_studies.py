@@ -46,6 +46,28 @@ def test_each_study_has_its_state_trials_best_and_origin(
     assert first.last_at is not None
 
 
+@pytest.mark.parametrize(
+    ("ended", "kind"),
+    [("complete", "no gain over the baseline"), ("interrupted", None), ("night over", None)],
+)
+def test_only_a_study_that_is_over_claims_a_verdict(
+    make_study: MakeStudy, capsys: pytest.CaptureFixture[str], ended: str, kind: str | None
+) -> None:
+    study = make_study("night", ended, trials=3)
+    assert not study.verdict(lambda _: (0.0,)).confirmed
+    assert listed(capsys).studies[0].verdict_kind == kind
+    assert main(["report", "--json", "study.name=night"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == kind
+
+
+def test_what_fresh_launches_have_confirmed_is_told_of_a_night_that_is_over(
+    make_study: MakeStudy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = make_study("night", "night over").store
+    store.set_fact("verdict", {"kind": "winner", "confirmed": True, "text": "Winner: trial 1."})
+    assert listed(capsys).studies[0].verdict_kind == "winner"
+
+
 def test_the_one_that_runs_says_by_whom(make_study: MakeStudy, capsys: pytest.CaptureFixture[str]) -> None:
     make_study("night", "complete")
     with Beacon(Path("sweeps"), "night", "gpu1", FakeClock(), "output_throughput"):

@@ -8,6 +8,7 @@ import pytest
 
 from sweeper.config import load
 from sweeper.config.files import trap_mistakes
+from sweeper.errors import ConfigError
 from tests.config.conftest import WriteFiles, mistakes
 
 pytestmark = pytest.mark.compose
@@ -148,6 +149,42 @@ def test_a_root_without_groups_lists_what_is_missing(write_files: WriteFiles) ->
         line
         == f"{folder / 'config.yaml'}: takes the place of the packaged one, and lacks {missing}; make it a preset"
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "lacks", "base"),
+    [
+        ("host/mine", "kind: ssh\nssh: {destination: gpu1}\n", "name, state_dir, port_low, port_high", "ssh"),
+        ("host/mine", "ssh: {destination: gpu1}\nport_low: 3\n", "name, state_dir, port_high", "ssh"),
+        ("host/mine", "name: box\n", "state_dir, port_low, port_high", "local"),
+        ("engine/mine", "name: sglang\n", "command", "sglang"),
+        ("study/mine", "name: a\n", "dir, storage, seed, startup_trials", "default"),
+        ("tracking/mine", "uri: sqlite:///x.db\n", "artifact_location, sync_s", "mlflow"),
+    ],
+)  # fmt: skip
+def test_a_file_that_leaves_out_what_the_packaged_one_has_is_one_message(
+    write_files: WriteFiles, file: str, text: str, lacks: str, base: str
+) -> None:
+    folder = write_files({f"{file}.yaml": text})
+    group, _, option = file.partition("/")
+    (line,) = mistakes(f"{group}={option}", config_dir=folder)
+    begin = f"let it begin with the line: defaults: [{base}]"
+    assert line == f"{folder / file}.yaml: lacks {lacks}; {begin}"
+    (folder / f"{file}.yaml").write_text(f"defaults: [{base}]\n{text}", encoding="utf-8")
+    told: tuple[str, ...] = ()
+    try:
+        load((f"{group}={option}",), folder)
+    except ConfigError as error:
+        told = error.mistakes
+    assert [line for line in told if "lacks" in line or "a value must be given" in line] == []
+
+
+def test_another_mistake_beside_what_a_file_leaves_out_is_told(write_files: WriteFiles) -> None:
+    folder = write_files({"host/mine.yaml": "kind: ssh\nprot_low: 3\n"})
+    first, *rest = mistakes("host=mine", "budget.trials=many", config_dir=folder)
+    assert "defaults: [ssh]" in first
+    assert any("host.prot_low: unknown name" in line for line in rest)
+    assert any("budget.trials: 'many'" in line for line in rest)
 
 
 def test_options_of_the_users_own_are_listed_with_the_packaged_ones(write_files: WriteFiles) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sweeper.config import load
 from sweeper.errors import ConfigError
-from tests.config.conftest import mistakes
+from tests.config.conftest import WriteFiles, mistakes
 
 pytestmark = pytest.mark.compose
 
@@ -93,6 +93,9 @@ MISTAKES = [
     ("host.port_high=70000", "host.port_high: 70000", "less than 65536"),
     ("objective=ttft_ms", "objective: 'ttft_ms'", "cannot be ranked by; valid: output_throughput"),
     ("objective=throughput", "objective: 'throughput'", "did you mean output_throughput?"),
+    ("objective=tok/s", "objective: 'tok/s' is not a metric", "did you mean output_throughput?"),
+    ("objective=accept_len", "objective: 'accept_len'", "did you mean accept_length? It is recorded but"),
+    ("objective=tptot_ms", "objective: 'tptot_ms'", "(did you mean tpot_ms? It is recorded but"),
     ("tracking.uri=5", "tracking.uri: 5", "should be text; quote it"),
     ("engine.command=[]", "engine.command: []", "at least one entry"),
     ("engine.name=trtllm", "engine.name: 'trtllm'", "valid: llamacpp"),
@@ -297,6 +300,37 @@ def test_a_space_without_anything_to_search_is_refused() -> None:
         "space.spec_type=ngram-map-k", "space.spec_ngram_map_k_size_n=2", "space.spec_ngram_map_k_size_m=4"
     )
     assert lines == ("space: nothing to search; give values like space.NAME='choice(2,4)'",)
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("choice[2, 4]", "choice takes round brackets; write choice(a,b)"),
+        ("range[1, 8]", "range takes round brackets"),
+        ("interval{1, 8}", "interval takes round brackets"),
+        ("choice 2, 4", "choice takes round brackets"),
+        ("choice = (2,4)", "choice takes round brackets"),
+        ("range 1 8", "range takes round brackets"),
+        ("[choice(2,4)]", "write [2, 4], or choice(2,4) without a list around it"),
+        ("1-8", "must be a whole number"),
+        ("choice(2, 4", "cannot be read"),
+        ("choise(2,4)", "did you mean choice?"),
+    ],
+)
+def test_a_mistyped_sweep_in_a_file_is_one_message(write_files: WriteFiles, written: str, says: str) -> None:
+    text = f"speculative_num_steps: {written}\nspeculative_draft_model_path: /d\n"
+    folder = write_files({"space/mine.yaml": text})
+    (line,) = mistakes(
+        "preset=sglang_any", "space=mine", "host.ssh.destination=g", "model.path=/m", config_dir=folder
+    )
+    assert line.startswith("space.speculative_num_steps: ")
+    assert says in line
+
+
+@pytest.mark.parametrize("text", ["range", "choice", "interval of trust", "rangefinder"])
+def test_a_text_with_the_name_of_a_sweep_is_a_text(write_files: WriteFiles, text: str) -> None:
+    loaded = load(["+space.chat_template_file=" + f"'{text}'"])
+    assert loaded.spec.engine.flags["chat_template_file"] == text
 
 
 @settings(max_examples=15, deadline=None)

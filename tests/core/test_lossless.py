@@ -5,9 +5,9 @@ from __future__ import annotations
 from sweeper.deciding.lossless import Gate
 from sweeper.deciding.shortlist import shortlist
 from sweeper.deciding.verdict import Verdict, VerdictKind, decide
-from sweeper.outputs import marks
 from sweeper.records import TrialRecord
 from sweeper.spec import BudgetSpec, ServerConfig
+from sweeper.text_marks import marks
 from tests.fakes import trial
 
 OBJECTIVE = "output_throughput"

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.outputs import OutputComparison, compare_outputs, divergence, marks
+from sweeper.outputs import OutputComparison, compare_outputs
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, WorkloadResult
 from sweeper.spec import ServerConfig
+from sweeper.text_marks import divergence, length_of, marks
 
 WORDS = "the cat sat on the mat by the door and the dog lay on the log by the gate while the rain fell " * 12
 Texts = Mapping[str, str]
@@ -93,16 +94,29 @@ def test_the_first_difference_lies_where_the_marks_say(start: str, one: str, oth
         assert found is not None
         low, high = found
         assert low <= equal < high
-        assert high <= max(16, 2 * low + 1)  # located within a factor of two
+        assert high <= max(1, 2 * low + 1)  # located within a factor of two
     assert divergence(marks(b), marks(a)) == found
 
 
 def test_half_a_surrogate_pair_has_marks() -> None:
-    assert divergence(marks("a\ud800"), marks("a\ud801")) == (0, 2)
+    assert divergence(marks("a\ud800"), marks("a\ud801")) == (1, 2)
 
 
 def test_marks_are_short() -> None:
-    assert len(marks("word " * 800)) < 90
+    assert len(marks("word " * 800)) < 120
+
+
+def test_marks_of_earlier_records_are_still_compared() -> None:
+    """They begin with 16 characters: of a shorter text there is one digest, of all of it."""
+    new = marks(story(1))
+    length, _, digests = new.partition(":")
+    old = f"{length}:{digests[4 * 8 :]}"
+    assert length_of(old) == length_of(new) == 600
+    assert divergence(old, new) is None
+    assert divergence(old, marks(flipped(story(1), 200))) == (128, 256)
+    yes = f"3:{marks('Yes')[-8:]}"
+    assert divergence(yes, marks("Yes")) is None
+    assert divergence(yes, marks("Yes.")) == (0, 4)
 
 
 @pytest.mark.parametrize("text", ["", "5", "5:", "5:zz", "5:0123456", "-1:01234567", "40:01234567", "9" * 5000])
@@ -214,6 +228,64 @@ def test_most_texts_must_differ_early(count: int, corrupt: bool) -> None:
 def test_of_few_texts_all_must_differ_at_once(num_texts: int, at: int, corrupt: bool) -> None:
     texts = answers(count=num_texts, passes=1)
     assert compared([but(texts, dict.fromkeys(texts, at))], [texts]).corrupt is corrupt
+
+
+SHORT = ("Yes", "No", "Paris", "4", "B")
+
+
+def said(*texts: str) -> dict[str, str]:
+    return {f"p{n}#0": text for n, text in enumerate(texts)}
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        ("Yes.", "No.", "Paris.", "4.", "B."),
+        ("Yes\n", "No\n", "Paris\n", "4\n", "B\n"),
+        ("Yes, it is", "No, not so", "Paris, in France", "4", "B) Paris"),
+    ],
+)
+def test_where_a_short_answer_ends_is_no_corruption(ours: tuple[str, ...]) -> None:
+    """One near-tie that all of them share: to end there or not. It differs, and that is told."""
+    for texts, other in ((said(*SHORT), said(*ours)), (said(*ours), said(*SHORT))):
+        found = compared([other], [texts, texts])
+        assert not found.corrupt
+        assert found.num_different >= 4
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        ("!!!", "!!", "!!!!!", "!", "!"),
+        ("!" * 400,) * 5,
+        ("", "", "", "", ""),
+        ("No", "Yes", "Rome", "5", "A"),
+    ],
+)
+def test_short_answers_of_other_words_are_corruption(ours: tuple[str, ...]) -> None:
+    assert compared([said(*ours)], [said(*SHORT)] * 2).corrupt
+
+
+@pytest.mark.parametrize("ours", ["", "S", "Story", "Story 1"])
+def test_long_answers_that_end_after_their_first_words_are_corruption(ours: str) -> None:
+    texts = answers()
+    assert compared([dict.fromkeys(texts, ours)], [texts, texts]).corrupt
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "corrupt"),
+    [
+        ("Yes", "Yes.", False),
+        ("Yes", "No", False),
+        ("It is Paris.", "Paris.", False),
+        ("Yes", "!" * 400, True),
+        (story(1), "Yes", True),
+        (story(1), f"Sure. {story(1)}", True),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_or_two_short_answers_say_little(before: str, after: str, corrupt: bool, count: int) -> None:
+    assert compared([said(*[after] * count)], [said(*[before] * count)]).corrupt is corrupt
 
 
 def test_one_of_two_texts_is_not_all() -> None:

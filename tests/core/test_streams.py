@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
 
 from sweeper.streams import SPELT, lenient
 
@@ -83,3 +85,28 @@ def test_a_full_disk_is_an_error_where_what_is_printed_is_all_there_is() -> None
     nobody = Breaking(errno.EPIPE)
     nobody.broken = True
     assert lenient(nobody, needs_disk=True).write("a table") == len("a table")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("behind", "kept"), [(io.StringIO, "a\n  b\n"), (Terminal, "a  \n  b \n")])
+def test_only_a_terminal_gets_the_blanks_at_the_ends_of_lines(behind: type[io.StringIO], kept: str) -> None:
+    stream = behind()
+    lenient(stream).write("a  \n  b \n")
+    assert stream.getvalue() == kept
+
+
+def test_a_table_that_is_piped_ends_where_its_words_end() -> None:
+    stream = io.StringIO()
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row("label", "words enough to be folded into several lines of different length")
+    console = Console(file=lenient(stream), width=40)
+    console.print(grid)
+    console.print(Padding("set in", (0, 0, 0, 2)))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) > 2
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert lines[-1] == "  set in"

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from analysis.diagnose.break_even import break_evens
+from analysis.diagnose.context import Context
+from analysis.reading import Stored, reading_of
 from sweeper.__main__ import main
 from sweeper.commands.predict import number_mistakes, split_question
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.kept_search import KeptSearch
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
-from sweeper.what_if import ask, words
+from sweeper.what_if import ask
+from sweeper.what_if_words import as_data, words
 from tests.core.drafting import BASE, FACTS, SPACE, open_study, run, shown
 
 pytestmark = pytest.mark.study
@@ -73,9 +77,43 @@ def test_the_needed_accept_length_is_where_step_time_makes_it_equal_the_rival(st
     _, answer = ask(store, {"num_steps": "3", "topk": "1"})
     step_ms = answer.forecast.step_time_ms
     assert step_ms is not None
-    rivals = {trial.number: span.mean for trial, span in answer.needed}
+    rivals = {trial.number: span.value for trial, span in answer.needed}
     assert rivals[0] == pytest.approx(100.0 * step_ms.mean / 1000)
     assert len(rivals) == 2
+
+
+def test_of_a_measured_configuration_the_report_and_predict_say_the_same_is_needed(store: StudyStore) -> None:
+    read = reading_of(Stored("night", store.trials(), store.fact("fingerprint") or {}), lambda _: (0.0,))
+    (best, *_) = break_evens(Context(tuple(read.trials), "output_throughput", "sglang"))
+    flags = best.point.trial.canonical.flags
+    names = ("num_steps", "eagle_topk", "num_draft_tokens", "draft_model_path")
+    asked = {n: str(v) for name, v in flags.items() for n in names if name == f"speculative_{n}"}
+    asked |= {"disable_cuda_graph": str(flags.get("disable_cuda_graph", False)).lower()}
+    _, answer = ask(store, {n: v for n, v in asked.items() if any(p.name.endswith(n) for p in SPACE.parameters)})
+    assert answer.measured is not None
+    assert answer.measured.number == best.point.number
+    spans = {trial.number: span for trial, span in answer.needed}
+    assert spans == {0: best.needed}
+
+
+def test_what_is_needed_is_as_unsure_as_the_rival_and_the_step_time_together(store: StudyStore) -> None:
+    _, answer = ask(store, {"num_steps": "6", "topk": "1", "disable_cuda_graph": "false"})
+    step = answer.forecast.step_time_ms
+    assert answer.measured is None
+    assert step is not None
+    assert all(span.high / span.value > step.high / step.mean for _, span in answer.needed)
+
+
+def test_a_question_beyond_everything_measured_says_so(store: StudyStore) -> None:
+    kept_search, answer = ask(store, {"num_steps": "60", "topk": "1"})
+    measured = [t.canonical.flags["speculative_num_steps"] for t in store.trials() if t.number and t.measured]
+    low, high = min(map(str, measured)), max(map(str, measured))
+    told = f"speculative_num_steps=60 lies outside of what was measured, {low} to {high}: the model goes on"
+    assert [line for line in words(kept_search, answer, ServerConfig(flags={})) if line.startswith(told)]
+    outside = as_data(kept_search, answer)["outside"]
+    assert isinstance(outside, dict)
+    assert outside["speculative_num_steps"]["value"] == 60
+    assert ask(store, {"num_steps": low, "topk": "1"})[1].outside == ()
 
 
 def test_steps_beyond_the_space_are_foretold_and_an_illegal_tree_is_refused(store: StudyStore) -> None:

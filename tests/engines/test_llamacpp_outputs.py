@@ -9,9 +9,10 @@ import pytest
 from launchers.clock import SystemClock
 from sweeper.engines.base import Generation
 from sweeper.http import Target, get_page, send
-from sweeper.outputs import compare_outputs, marks
+from sweeper.outputs import compare_outputs
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState
 from sweeper.spec import FlagValue, ServerConfig
+from sweeper.text_marks import marks
 from tests.engines.real import COPY, ENGINE, Real, workload
 
 pytestmark = pytest.mark.engine

@@ -27,7 +27,6 @@ from sweeper.engines.vllm import Vllm
 from sweeper.errors import FailureKind
 from sweeper.launch_log import LaunchLog
 from sweeper.measuring.load_wire import read_answer, unpacked
-from sweeper.outputs import marks
 from sweeper.probing.commands import Messages, read_times
 from sweeper.prompts.files import read_prompts
 from sweeper.provenance import gpu_build
@@ -36,6 +35,7 @@ from sweeper.saved_launch import SavedLaunch, read_saved
 from sweeper.secrets import sealed
 from sweeper.spec import ServerConfig
 from sweeper.text import plain
+from sweeper.text_marks import marks
 from tests.fakes import FakeClock, launch
 from tests.fuzz import seeds
 from tests.fuzz.reply_shell import ReplyShell
@@ -141,7 +141,7 @@ def prompts_parser(folder: Path) -> Callable[[bytes], object]:
 
     def feed(content: bytes) -> None:
         file.write_bytes(content)
-        for prompt in read_prompts(file):
+        for prompt in read_prompts(file).prompts:
             keep(prompt.id, (prompt.prompt_class,))
 
     return feed

@@ -32,6 +32,7 @@ def test_unknown_roles_and_columns_are_all_told() -> None:
         assigned(["a"], {"speed": "a", "throughput": "b"}, ("c",))
     assert len(caught.value.mistakes) == 3
     assert "'speed' is no role" in caught.value.mistakes[0]
+    assert caught.value.mistakes[0].endswith("(did you mean throughput?)")
     assert "no column 'b'; the file has a" in caught.value.mistakes[1]
 
 

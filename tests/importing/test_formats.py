@@ -92,6 +92,32 @@ def test_what_is_no_file_of_results_is_refused(tmp_path: Path, content: bytes, r
         read_results(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            "root:x:0:0:root:/root:/bin/bash\n" * 20 + "gnats:x:41:41:Bugs (admin),,,:/:/none\n" * 8,
+            "it has root:x:0:0:",
+        ),
+        ("# A page\n\nWords, and more words.\n" * 50, "it has # A page"),
+        ("[a]\nb = 1\n" * 50, "its first line is '[a]'; line 1: is no JSON"),
+        ("only one line \x1b[31m" + "x" * 500, "its first line is 'only one line"),
+        ("a,b\n" + "1,2,3\n" * 50, "its first line is 'a,b'; line 2: has 3 fields, the header 2"),
+        ("name,speed_of_it\n" + "a,50\n" * 50, "--columns throughput=COLUMN"),
+        ('{"a": 1}\n' * 50, "it has a; --columns"),
+    ],
+)
+def test_what_is_no_table_is_told_once_with_its_first_line(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "x"
+    path.write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        bring(tmp_path, path, options=Options())
+    (told,) = caught.value.mistakes
+    assert says in told
+    assert len(told) < 400
+    assert told.isprintable()
+
+
 def test_a_file_that_is_not_there_is_one_message(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_results(tmp_path / "none.csv")

@@ -160,6 +160,26 @@ def test_a_file_without_one_good_row_writes_nothing(tmp_path: Path) -> None:
         stored(tmp_path)
 
 
+def test_one_mistake_of_many_rows_is_told_once_with_the_first_of_them(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        bring(tmp_path, csv_file(tmp_path, HEAD, *["2,1,3,2.0,"] * 40))
+    assert caught.value.mistakes == ("r.csv, lines 2, 3, 4, 5, 6 and 35 more: has no throughput",)
+
+
+def test_different_mistakes_of_very_many_rows_are_told_in_part(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        bring(tmp_path, csv_file(tmp_path, HEAD, *[f"2,1,3,2.0,fast{n}" for n in range(100)]))
+    assert len(caught.value.mistakes) == 21
+    assert caught.value.mistakes[-1] == "and 80 more like these"
+
+
+def test_every_file_that_is_no_table_is_told(tmp_path: Path) -> None:
+    paths = [csv_file(tmp_path, "a,b", "1,2", name=name) for name in ("r.csv", "s.csv")]
+    with pytest.raises(ConfigError) as caught:
+        bring(tmp_path, *paths)
+    assert [line.partition(":")[0] for line in caught.value.mistakes] == ["r.csv", "s.csv"]
+
+
 def test_a_drafting_row_must_say_its_algorithm(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--set speculative_algorithm=NAME"):
         bring(tmp_path, csv_file(tmp_path, HEAD, ROWS[1]), options=Options())

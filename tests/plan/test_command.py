@@ -82,6 +82,18 @@ def test_what_a_person_should_know_before_stands_in_the_plan(capsys: pytest.Capt
     assert "every user of this machine can read it" in " ".join(text.split())
 
 
+def test_rows_that_were_left_out_of_a_file_are_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [
+        {"conversations": [{"from": "human", "value": text}]} for text in ("Why is the sky blue?", "", "Tell me.")
+    ]
+    (tmp_path / "chats.json").write_text(json.dumps(asked))
+    words = ("workload.prompts_file=./chats.json", "+more_workloads.busy.concurrency=2", "--trials", "0")
+    told = "note      prompts_file ./chats.json: 1 of 3 rows is left out: 1 without a question"
+    assert said(capsys, "plan", *SMALL, *words).count(told) == 1
+
+
 def test_each_host_of_a_fleet_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "my" / "host").mkdir(parents=True)
     for name in ("a", "b"):

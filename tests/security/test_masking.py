@@ -34,6 +34,7 @@ INNOCENT = (
     "password: refused by the host",
     "a token may be wrong; see --help",
     "http://127.0.0.1:30000/v1/completions",
+    "http://127.0.0.1:30000/v1/models/m@main",
     "key: value",
 )
 
@@ -44,6 +45,20 @@ def test_a_secret_is_hidden_however_a_program_shows_it(text: str) -> None:
     assert "s3same99" not in hide_shapes(shown)
     assert hide_shapes(shown).split("***")[0] == shown.split("s3same99")[0].removesuffix("specsweep:")
     assert hide_shapes(hide_shapes(shown)) == hide_shapes(shown)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://me:s3/same@db/x", "postgresql://***@db/x"),
+        ("postgresql://:s3same@db/x", "postgresql://***@db/x"),
+        ("postgresql:///x?user=me&sslpassword=s3same&host=db", "postgresql:///x?user=me&sslpassword=***&host=db"),
+        ("postgresql:///x?password=s3same", "postgresql:///x?password=***"),
+    ],
+)
+def test_the_password_of_an_address_is_hidden_wherever_it_stands(address: str, shown: str) -> None:
+    assert hide_shapes(address) == shown
+    assert masked_words([f"study.storage={address}"]) == (f"study.storage={shown}",)
 
 
 @pytest.mark.parametrize("text", INNOCENT)

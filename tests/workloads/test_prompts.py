@@ -29,7 +29,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def only(path: Path) -> Prompt:
-    (prompt,) = read_prompts(path)
+    (prompt,) = read_prompts(path).prompts
     return prompt
 
 
@@ -94,7 +94,7 @@ def test_a_sharegpt_file_may_be_one_list_with_empty_conversations_and_equal_ids(
         {"id": "z", "conversations": [{"from": "gpt", "value": "Hm."}]},
     ]
     for text in (json.dumps(rows), json.dumps(rows, indent=2)):
-        found = read_prompts(write(text, name="sharegpt.json"))
+        found = read_prompts(write(text, name="sharegpt.json")).prompts
         assert [(prompt.id, prompt.text) for prompt in found] == [
             ("x", "Why 0?"),
             ("x-2", "Why 1?"),
@@ -102,10 +102,52 @@ def test_a_sharegpt_file_may_be_one_list_with_empty_conversations_and_equal_ids(
         ]
 
 
+EMPTY: list[list[dict[str, object]]] = [
+    [],
+    [{"from": "human", "value": ""}],
+    [{"from": "human", "value": " \n\u200b"}, {"from": "gpt", "value": "Hm."}],
+    [{"from": "human"}],
+    [{"role": "system", "content": ""}, {"role": "user", "content": None}],
+]
+
+
+@pytest.mark.parametrize("turns", EMPTY)
+def test_a_conversation_without_a_question_is_left_out_and_counted(
+    turns: list[dict[str, object]], write: Write
+) -> None:
+    asked = [{"conversations": [{"from": "human", "value": f"Why {n}?"}]} for n in range(2)]
+    found = read_prompts(write(asked[0], {"conversations": turns}, asked[1], {"conversations": LOST[0]}))
+    assert [prompt.text for prompt in found.prompts] == ["Why 0?", "Why 1?"]
+    assert found.left_out == (
+        "2 of 4 rows are left out: 1 without a question (the first: line 2), "
+        "1 cut out of the middle of a conversation (the first: line 4)"
+    )
+
+
+def test_a_file_of_which_most_conversations_are_empty_is_refused(write: Write) -> None:
+    asked = {"conversations": [{"from": "human", "value": "Why?"}]}
+    empty: dict[str, object] = {"conversations": []}
+    assert (
+        read_prompts(write(asked, empty)).left_out
+        == "1 of 2 rows is left out: 1 without a question (the first: line 2)"
+    )
+    assert mistake(write(asked, empty, empty)) == (
+        "line 2: holds no question, as 2 of its 3 conversations: is the file whole?"
+    )
+    assert mistake(write(empty)) == "holds no prompts: none of its 1 conversations begins with a question"
+
+
+def test_a_file_of_which_most_conversations_are_cut_is_taken(write: Write) -> None:
+    asked, cut = {"conversations": [{"from": "human", "value": "Why?"}]}, {"conversations": LOST[0]}
+    found = read_prompts(write(asked, cut, cut))
+    assert len(found.prompts) == 1
+    assert found.left_out.startswith("2 of 3 rows are left out: 2 cut out of the middle")
+
+
 def test_an_entry_of_a_list_on_one_line_is_named_by_its_number(write: Write) -> None:
     rows: list[dict[str, object]] = [{"conversations": [{"from": "human", "value": "Why?"}]} for _ in range(3)]
-    rows[2] = {"conversations": [{"from": "human", "value": ""}]}
-    assert "line 1, entry 3: its text is empty" in mistake(write(json.dumps(rows)))
+    rows[2] = {"conversations": [{"from": "human", "value": "x" * 100_001}]}
+    assert "line 1, entry 3: its text has 100,001" in mistake(write(json.dumps(rows)))
 
 
 def test_of_an_mt_bench_question_the_first_turn_is_sent_and_the_category_is_its_class(write: Write) -> None:
@@ -126,21 +168,21 @@ def test_messages_of_which_something_would_be_lost_are_refused(roles: list[str],
 
 
 def test_a_row_without_an_id_is_named_by_its_text_wherever_it_stands(write: Write) -> None:
-    first = [prompt.id for prompt in read_prompts(write({"text": "a"}, {"text": "b"}))]
-    later = [prompt.id for prompt in read_prompts(write({"text": "new"}, {"text": "b"}, {"text": "a"}))]
+    first = [prompt.id for prompt in read_prompts(write({"text": "a"}, {"text": "b"})).prompts]
+    later = [prompt.id for prompt in read_prompts(write({"text": "new"}, {"text": "b"}, {"text": "a"})).prompts]
     assert first == [later[2], later[1]]
     assert len(set(later)) == 3
 
 
 def test_equal_texts_without_ids_are_told_apart(write: Write) -> None:
-    names = [prompt.id for prompt in read_prompts(write({"text": "a"}, {"text": "a"}, {"text": "a"}))]
+    names = [prompt.id for prompt in read_prompts(write({"text": "a"}, {"text": "a"}, {"text": "a"})).prompts]
     assert names == [names[0], f"{names[0]}-2", f"{names[0]}-3"]
 
 
 def test_empty_lines_a_mark_at_the_beginning_and_other_line_ends_are_no_mistakes(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_bytes('\ufeff{"text": "a\u2028b"}\r\n\r\n{"text": "b"}'.encode())
-    assert [prompt.text for prompt in read_prompts(path)] == ["a\u2028b", "b"]
+    assert [prompt.text for prompt in read_prompts(path).prompts] == ["a\u2028b", "b"]
 
 
 GOOD = {"text": "fine"}
@@ -172,7 +214,7 @@ BROKEN: list[tuple[tuple[object, ...], str]] = [
     (('[{"text": "a"}]', "{}"), "line 1: something stands behind"),
     (("[]",), "holds no prompts"),
     (("", "  "), "holds no prompts"),
-    (({"conversations": []},), "holds no prompts"),
+    (({"conversations": []},), "holds no prompts: none of its 1"),
     # token ids instead of text
     (({"text": [1, 2, 3]},), "line 1: holds token ids instead of text: random tokens tell nothing"),
     (({"prompt": [5]},), "line 1: holds token ids"),

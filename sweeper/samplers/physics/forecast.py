@@ -26,6 +26,11 @@ class Estimate:
     low: float
     high: float
 
+    @property
+    def log_deviation(self) -> float:
+        """Standard deviation of the value's logarithm."""
+        return math.log(self.high / self.mean) / _QUANTILE
+
 
 @dataclass(frozen=True)
 class Forecast:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from sweeper.engines.base import HostFacts
 from sweeper.errors import FailureKind
-from sweeper.outputs import marks
 from sweeper.records import Failure, GpuWindow, LaunchRecord, PhaseTime, Proof, Purpose
 from sweeper.spec import FlagValue, ServerConfig
+from sweeper.text_marks import marks
 
 FACTS = HostFacts(
     engine_version="0.5.23",
