@@ -18,6 +18,7 @@ from optuna.artifacts import FileSystemArtifactStore
 from optuna.artifacts.exceptions import ArtifactNotFound
 from optuna.trial import FrozenTrial
 
+from sweeper.artifact_place import claimed, folder_of
 from sweeper.database import STORAGE_ERRORS as STORAGE_ERRORS
 from sweeper.database import Database, FileDatabase, is_lost
 from sweeper.errors import SweepAborted
@@ -39,7 +40,7 @@ class StudyStore:
         self.name = study.study_name
         self.database: Database = database or FileDatabase()
         self._artifact_dir = artifact_dir
-        self._artifacts = FileSystemArtifactStore(artifact_dir)
+        self._identity = ""
         self._lean = lean_backend(study)
         self._reader = TrialReader(study)
         self._connection = 0
@@ -134,16 +135,15 @@ class StudyStore:
         No secret is: neither what stands under a secret's name, nor a value that is known as one (KNOWN).
         """
         record = sealed(record)
-        names = []
+        names, folder = [], claimed(self._artifact_dir, self._known_identity())
+        files = FileSystemArtifactStore(folder)
         for name, content in artifacts.items():
             full = launch_artifact_name(record.launch_number, name)
-            self._artifacts.write(
-                self._artifact_id(record.trial_number, full), io.BytesIO(KNOWN.hide_bytes(content))
-            )
+            files.write(self._artifact_id(record.trial_number, full), io.BytesIO(KNOWN.hide_bytes(content)))
             names.append(full)
         data = {"record": json.loads(record.model_dump_json()), "artifacts": names}
         if self.database.is_shared:
-            data["artifacts_at"] = f"machine {platform.node()}, in {self._artifact_dir.absolute()}"
+            data["artifacts_at"] = f"machine {platform.node()}, in {folder.absolute()}"
         trial = self.frozen(record.trial_number)
         storage, key = self.optuna._storage, f"{LAUNCH}{record.launch_number}"
         if trial.state.is_finished():
@@ -157,13 +157,19 @@ class StudyStore:
 
         Or when it lies where only another machine can read it; the message says where.
         """
+        files = FileSystemArtifactStore(folder_of(self._artifact_dir, self._known_identity()))
         try:
-            with self._artifacts.open_reader(self._artifact_id(trial_number, name)) as reader:
+            with files.open_reader(self._artifact_id(trial_number, name)) as reader:
                 return bytes(reader.read())
         except (ArtifactNotFound, OSError):
             kept = {trial.number: trial.artifacts for trial in self.trials()}.get(trial_number, {})
             at = f" here: it was written on {kept[name]}" if kept.get(name, name) != name else ""
             raise KeyError(f"trial {trial_number} has no artifact {name!r}{at}") from None
+
+    def _known_identity(self) -> str:
+        """The study's own word, once it has one (study_facts.py)."""
+        self._identity = self._identity or str(self.fact("identity") or "")
+        return self._identity
 
     def fact(self, name: str) -> Any:  # noqa: ANN401  (JSON)
         """A JSON value kept about the whole study; None when there is none."""

@@ -26,8 +26,11 @@ from sweeper.lean_storage import STUDIES, LeanStorage
 _UNUSABLE = (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError)
 """What opening a storage may raise. The last three tell that something else than asked for is there."""
 
-_WRONGLY_ASKED = (ArgumentError, ProgrammingError)
-"""Of the storage's own: an option that there is none of, a role that may not do it."""
+_WRONGLY_ASKED = (
+    *(ArgumentError, ProgrammingError),
+    *(FileNotFoundError, NotADirectoryError, FileExistsError, IsADirectoryError, PermissionError),
+)
+"""An option that there is none of, a role that may not do it; a place that is none, or somebody else's."""
 
 
 @dataclass(frozen=True)

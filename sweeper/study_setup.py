@@ -16,7 +16,7 @@ from sweeper.spec import ServerConfig, SweepSpec
 from sweeper.speculation import Physics
 from sweeper.storage import StudyStore
 from sweeper.study import Ranking, Study
-from sweeper.study_facts import searched_otherwise
+from sweeper.study_facts import identity_of, searched_otherwise
 from sweeper.warm_start import earlier_observations
 
 
@@ -39,6 +39,7 @@ def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study
     prepared = study_in(store, spec, engine, facts)
     study, candidates = prepared.study, prepared.candidates
     study.require_same(fingerprint(spec, facts))
+    identity_of(store)  # made before anything is written under it
     unknown = unknown_to_physics(spec, engine)
     KeptSearch(
         engine=engine.name,

@@ -22,6 +22,7 @@ from sweeper.kept_run import INTERRUPTED, NIGHT_OVER, STOPPED, KeptRun, kept_run
 from sweeper.notify import ends_told
 from sweeper.spec import StudyPlace, StudySpec
 from sweeper.storage import StudyStore
+from sweeper.streams import lenient
 
 GOES_ON = (INTERRUPTED, NIGHT_OVER, STOPPED)
 """The states of studies that a start without a name may mean."""
@@ -46,8 +47,9 @@ def resume(arguments: argparse.Namespace) -> ExitCode:
     if folder is not None:
         os.chdir(folder)
     where = [] if config_dir is None else ["--config-dir", str(config_dir)]
-    sys.stdout.write(f"specsweep run {shlex.join([*where, *masked_words(words)])}\n")
-    sys.stdout.flush()
+    out = lenient(sys.stdout)  # a night needs no room for its own words
+    out.write(f"specsweep run {shlex.join([*where, *masked_words(words)])}\n")
+    out.flush()
     return run(argparse.Namespace(**{**vars(arguments), "overrides": words, "config_dir": config_dir}))
 
 

@@ -69,6 +69,25 @@ def gone(stage: Stage) -> None:
     proxy.heal()
 
 
+@fault("the key is gone when the link breaks", "way",
+       f"{PROXY} is cut for 2 s, the private key moved away: as where an agent ends",
+       "5, what was tried, and what may still run there; with the key back the sweep goes on")  # fmt: skip
+def without_key(stage: Stage) -> None:
+    sshd, proxy = stage.ssh()
+    away = sshd.key.with_name("away")
+
+    def act() -> None:
+        sshd.key.rename(away)
+        proxy.cut()
+        time.sleep(2)
+        proxy.heal()
+
+    command = broken(stage, act)
+    stage.ended(command, 5, r"stopped: [^\n]*")
+    stage.check("specsweep: stopped: whether server" in command.output, command.output[-800:])
+    away.rename(sshd.key)
+
+
 @fault("the link is slow", "way", f"{PROXY} delays everything by 0.2 s in both directions", "goes on")
 def slow(stage: Stage) -> None:
     _, proxy = stage.ssh()

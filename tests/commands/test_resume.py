@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,19 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[argparse.Namespace]:
 
     monkeypatch.setattr(command, "run", run)
     return seen
+
+
+def test_a_full_disk_for_what_is_printed_keeps_no_night_from_beginning(
+    make_study: MakeStudy, begun: list[argparse.Namespace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_study("night", "interrupted", ("preset=llamacpp_smoke",))
+    with Path("/dev/full").open("w", encoding="utf-8") as full, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", full)
+        command.resume(argparse.Namespace(overrides=["night"], config_dir=None))
+        patch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
+    assert begun[0].overrides == ["preset=llamacpp_smoke", "study.name=night"]
 
 
 def test_the_only_interrupted_study_goes_on_with_its_settings(

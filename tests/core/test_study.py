@@ -7,7 +7,7 @@ import pytest
 
 from sweeper.books import CONSTRAINT
 from sweeper.candidates import Candidates
-from sweeper.errors import ConfigError, FailureKind, SpecsweepError, StudyMismatch
+from sweeper.errors import ConfigError, FailureKind, SpecsweepError, StorageUnusable, StudyMismatch
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.samplers.choice import SamplerSettings
 from sweeper.samplers.encoding import distribution, optuna_name, suggest
@@ -361,9 +361,19 @@ def test_a_missing_storage_is_not_created_by_reading_it(tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
 
 
-@pytest.mark.parametrize("url", ["nonsense", "sqlite:////proc/none/x.db", "postgresql://u:secret@localhost/db"])
-def test_a_storage_that_cannot_be_opened_is_one_message_without_secrets(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ConfigError, match=r"study\.storage") as seen:
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("nonsense", ConfigError),
+        ("sqlite:////proc/none/x.db", ConfigError),
+        ("postgresql://u:secret@localhost/db?nonsense=1", ConfigError),
+        ("postgresql://u:secret@localhost/db", StorageUnusable),
+    ],
+)
+def test_a_storage_that_cannot_be_opened_is_one_message_without_secrets(
+    tmp_path: Path, url: str, kind: type[SpecsweepError]
+) -> None:
+    with pytest.raises(kind, match=r"study\.storage") as seen:
         StudyStore.open(url, "night", str(tmp_path), create=True)
     assert "secret" not in str(seen.value)
 
