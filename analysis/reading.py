@@ -85,6 +85,11 @@ class Reading:
         """Every launch that was measured, in the order of their start."""
         return tuple(launch for launch in self.launches if launch.ok)
 
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that have measured something, in the order in which they began."""
+        return tuple(dict.fromkeys(launch.host for launch in self.measured))
+
     @property
     def is_over(self) -> bool:
         """Whether a sweep has ended for good: no launch of it is left to be made."""

@@ -22,6 +22,7 @@ from analysis.sections import (
     effects,
     failures,
     gpus,
+    hosts,
     launches,
     lossless,
     measuring,
@@ -46,6 +47,7 @@ FIRST: Sequence[Callable[[Reading], Section | None]] = (results.verdict, results
 
 SECTIONS: Sequence[Callable[[Reading], Section | None]] = (
     ranking.ranked,
+    hosts.hosts,
     workloads.workloads,
     effects.effects,
     pictures.drafts,

@@ -1,8 +1,8 @@
 """How good a drafter has to be: one calculation, for `specsweep predict` and for the report.
 
-Throughput is accept_length over step time. So at the step time of a configuration a rival's throughput is reached
-at accept_length x (rival's throughput / its own): no unit, no clock, no concurrency enters. Both throughputs are
-known as well as launches tell them: how much starts differ, and how many there were.
+Throughput is accept_length over step time. So at the step time of a configuration a rival's throughput is
+reached at accept_length x (rival's throughput / its own): no unit, no clock and no concurrency enters. Both
+throughputs are known as well as launches tell them: how much starts differ, and how many there were.
 """
 
 from __future__ import annotations

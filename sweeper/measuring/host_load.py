@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
 
@@ -20,7 +21,18 @@ from sweeper.text import plain
 
 __all__ = ["Arrivals", "Exchange", "HostLoad", "LoadReport", "SendAll", "python_of", "send_all_from"]
 
-SOURCE = files("sweeper.measuring").joinpath("load_client.py").read_text(encoding="utf-8")
+_MODULES = ("load_packing", "load_http", "load_client")
+"""What runs on the host, in the order in which they import one another; the last one is started."""
+
+_STARTER = """\
+import sys, types
+for name, text in {texts!r}.items():
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), module.__dict__)
+module.main()
+"""
+"""Makes modules of texts: nothing is written on the host, and an error names its module and line."""
+
 VARIABLE = "SPECSWEEP_LOAD"
 PIECES_AT_ONCE = 8
 """Linux takes 2 MiB of arguments and variables together, at the usual limit of the stack; this is half of it."""
@@ -33,6 +45,14 @@ _WRITE_ON = _PATH + 'printf %s "$@" >> "$f"'
 _SHORT_S = 60.0
 _EXTRA_S = 60.0
 """For the way there and back, beside the time that the load itself may take."""
+
+
+@cache
+def client_text() -> str:
+    """The program that `python -c` runs on the host: the modules of the client, and what starts it."""
+    folder = files("sweeper.measuring")
+    names = {f"sweeper.measuring.{name}": f"{name}.py" for name in _MODULES}
+    return _STARTER.format(texts={name: folder.joinpath(file).read_text("utf-8") for name, file in names.items()})
 
 
 @dataclass(frozen=True)
@@ -104,7 +124,7 @@ class HostLoad:
 
     def _run(self, job: list[str], timeout_s: float) -> CommandResult:
         """Run the client with the job. Raises HostLost."""
-        argv = (*self.python, "-I", "-S", "-c", SOURCE)
+        argv = (*self.python, "-I", "-S", "-c", client_text())
         if len(job) <= PIECES_AT_ONCE:
             env = {f"{VARIABLE}_{number}": piece for number, piece in enumerate(job)}
             return self.launcher.run(argv, timeout_s, env)  # not as arguments: they would stand in process lists

@@ -1,8 +1,9 @@
 """Sends many requests at once to a server on the same host, and says what became of each.
 
-host_load.py sends this one file as text to the host, where any Python from 3.8 on runs it (`python -I -S -c TEXT`)
-with nothing but the standard library. The job comes in environment variables, or in a file that is removed at
-once; the answer is one line on stdout. It ends by itself when nobody reads that any more, and at its deadline.
+host_load.py sends this file and the two that it imports as one text to the host, where any Python from 3.8 on runs
+it (`python -I -S -c TEXT`) with nothing but the standard library. The job comes in environment variables, or in a
+file that is removed at once; the answer is one line on stdout. It ends by itself when nobody reads that any more,
+and at its deadline.
 
 One thread and non-blocking sockets: with a thread per request, each piece of an answer waits for the interpreter
 lock before its time is taken. At 64 streams of 150 tok/s on a busy machine, threads with http.client took 18 % of
@@ -27,158 +28,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sweeper.measuring.load_http import SHOWN, Body, Failed, head_and_body
+from sweeper.measuring.load_packing import Packer
+
 JOB = "SPECSWEEP_LOAD"
 """The variables JOB_0, JOB_1, ... hold the pieces of the job; or JOB_FILE names the file that does."""
 
 TICK_S = 0.25
 RECEIVED_BYTES = 65536
-HEAD_BYTES = 65536
-SHOWN = 300
 UNSENT = {"sent_ms": 0.0, "late_ms": 0.0, "e2e_ms": 0.0, "lines": "", "error": "not sent", "hung": True}
 now_s = time.perf_counter
-
-
-class Failed(Exception):
-    """No usable answer to one request."""
-
-
-class Packer:
-    """Packs the lines of one answer as they arrive; nothing is lost but their exact times (to 1 us).
-
-    Some servers repeat the whole text so far in each line, which makes hundreds of megabytes. So a line is split
-    at its quotation marks, and of each part that differs from the same part of the line before, only what follows
-    their common beginning is kept: `GAP,INDEX,SHARED,LENGTH:REST,INDEX,...;`. GAP: microseconds since that line.
-    `GAP@INDEX,COUNT,...;` stands for a line with COUNT more parts: so many empty ones are first put behind part
-    INDEX of the line before; or, with COUNT below 0, taken away there. Before the first line is an empty one.
-    """
-
-    def __init__(self) -> None:
-        self._old = [b""]
-        self._at_us = 0
-        self._waiting: list[bytes] = []
-        self._num_waiting = 0
-        # 8 KiB of window: hundreds of these work at a time.
-        self._zip = zlib.compressobj(6, zlib.DEFLATED, 13, 5)
-        self.packed: list[bytes] = []
-
-    def add(self, at_s: float, line: bytes) -> int:
-        """Take one more line; by how many bytes the packed lines grew."""
-        new, at_us = line.split(b'"'), round(at_s * 1e6)
-        record = [b"%d" % (at_us - self._at_us)]
-        count = len(new) - len(self._old)
-        if count:
-            place = min(first_difference(self._old, new), len(new) - 1)
-            record.append(b"@%d,%d" % (place, count))
-            self._old[place + 1 : place + 1 + max(0, -count)] = [b""] * max(0, count)
-        for index, part in enumerate(new):
-            if part != self._old[index]:
-                shared = common_beginning(self._old[index], part)
-                record.append(b",%d,%d,%d:%s" % (index, shared, len(part) - shared, part[shared:]))
-        record.append(b";")
-        self._old, self._at_us = new, at_us
-        self._waiting += record
-        self._num_waiting += sum(map(len, record))
-        return self._pack() if self._num_waiting > 4096 else 0
-
-    def end(self) -> int:
-        """Take no more; by how many bytes the packed lines grew."""
-        grown = self._pack()
-        self.packed.append(self._zip.flush())
-        return grown + len(self.packed[-1])
-
-    def _pack(self) -> int:
-        self.packed.append(self._zip.compress(b"".join(self._waiting)))
-        self._waiting, self._num_waiting = [], 0
-        return len(self.packed[-1])
-
-
-def first_difference(old: list[bytes], new: list[bytes]) -> int:
-    """The index of the first part that is another one."""
-    shorter = min(len(old), len(new))
-    return next((index for index in range(shorter) if old[index] != new[index]), shorter)
-
-
-def common_beginning(old: bytes, new: bytes) -> int:
-    """How many bytes both begin with."""
-    low, high = 0, min(len(old), len(new))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[low:middle] == new[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-class Body:
-    """Takes an HTTP/1.1 answer as it arrives, and gives its body. Raises Failed for what is none."""
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.is_complete = False
-        self._raw = b""
-        self._is_chunked = False
-        self._left: int | None = None  # of the chunk, or of the whole body; None: until the connection ends
-
-    def feed(self, data: bytes) -> bytes:
-        """What `data` adds to the body."""
-        self._raw += data
-        try:
-            if not self.status and not self._take_head():
-                return b""
-            return self._chunks() if self._is_chunked else self._plain()
-        except ValueError as error:
-            raise Failed(f"the answer is not HTTP/1.1: {self._raw[:SHOWN]!r}") from error
-
-    def end(self) -> None:
-        """The connection has ended."""
-        if self._left is not None or self._is_chunked or not self.status:
-            raise Failed("the server closed the connection before the end of its answer")
-        self.is_complete = True
-
-    def _take_head(self) -> bool:
-        head, found, rest = self._raw.partition(b"\r\n\r\n")
-        if not found:
-            if len(head) > HEAD_BYTES:
-                raise ValueError
-            return False
-        first, *lines = head.lower().split(b"\r\n")
-        fields = {name.strip(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
-        version, status, *_ = first.split()
-        if not version.startswith(b"http/1."):
-            raise ValueError
-        self._is_chunked = fields.get(b"transfer-encoding", b"").endswith(b"chunked")
-        length = fields.get(b"content-length")
-        self._left = 0 if self._is_chunked else None if length is None else int(length)
-        self.is_complete = self._left == 0 and not self._is_chunked
-        self.status, self._raw = int(status), rest
-        return True
-
-    def _plain(self) -> bytes:
-        body, self._raw = self._raw, b""
-        if self._left is not None:
-            self._left -= len(body)
-            self.is_complete = self._left <= 0
-        return body
-
-    def _chunks(self) -> bytes:
-        pieces = []
-        while not self.is_complete and self._raw:
-            if self._left:
-                piece, self._raw = self._raw[: self._left], self._raw[self._left :]
-                self._left -= len(piece)
-                pieces.append(piece)
-                continue
-            size, found, rest = self._raw.partition(b"\r\n")
-            if not found and len(size) < SHOWN:
-                break
-            self._raw = rest
-            if size:  # empty: the line end of the chunk before
-                self._left = int(size.partition(b";")[0], 16)
-                self.is_complete = self._left == 0
-                if self._left < 0:
-                    raise ValueError
-        return b"".join(pieces)
 
 
 class Request:
@@ -325,20 +184,6 @@ class Load:
         }
 
 
-def head_and_body(address: list[object], method: str, path: str, body: str) -> bytes:
-    """One HTTP request."""
-    text = body.encode()
-    lines = [
-        f"{method} {path} HTTP/1.1",
-        f"Host: {address[0]}:{address[1]}",
-        "Accept-Encoding: identity",
-        "Connection: close",
-        "Content-Type: application/json",
-        f"Content-Length: {len(text)}",
-    ]
-    return "\r\n".join([*lines, "", ""]).encode() + text
-
-
 def nobody_listens() -> bool:
     """Whether the other end of stdout is closed: a connection that broke, or a reader that died."""
     poll = select.poll()
@@ -374,7 +219,3 @@ def main() -> None:
     packed = base64.b64encode(zlib.compress(json.dumps(told).encode()))
     sys.stdout.buffer.write(b"\nspecsweep-load " + packed + b" end\n")
     sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -100,7 +100,7 @@ def unpacked(packed: bytes) -> tuple[tuple[float, bytes], ...]:
 
 
 def _lines(records: bytes) -> list[tuple[float, bytes]]:
-    """Undoes `Packer.add` of load_client.py."""
+    """Undoes `Packer.add` of load_packing.py."""
     lines: list[tuple[float, bytes]] = []
     parts = [b""]
     position = at_us = num_bytes = 0

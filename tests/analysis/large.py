@@ -132,6 +132,35 @@ def large_night(num_trials: int, seed: int = 7) -> list[TrialRecord]:
     ]
 
 
+def fleet_night(num_trials: int, hosts: tuple[str, ...] = ("gpu1", "gpu2")) -> list[TrialRecord]:
+    """The same night on hosts that are each 10 % slower than the one before, which take the trials in turn.
+
+    Each has measured the baseline; finalists are confirmed on the first.
+    """
+
+    def on(launch: LaunchRecord, index: int) -> LaunchRecord:
+        name, factor = hosts[index], 0.9**index
+        return changed(
+            launch,
+            host=name,
+            provenance={**launch.provenance, "host": name},
+            metrics={k: v * factor if k == OBJECTIVE else v for k, v in launch.metrics.items()},
+            repeat_throughputs=tuple(v * factor for v in launch.repeat_throughputs),
+            prompt_throughputs={k: v * factor for k, v in launch.prompt_throughputs.items()},
+        )
+
+    moved = []
+    for one in large_night(num_trials):
+        launches = [
+            on(n, 0 if n.purpose in (Purpose.BASELINE, Purpose.CONFIRM) else one.number % len(hosts))
+            for n in one.launches
+        ]
+        if one.is_baseline:
+            launches += [on(one.launches[0], index) for index in range(1, len(hosts))]
+        moved.append(trial(one.number, one.canonical, launches, one.state))
+    return moved
+
+
 def stored(trials: list[TrialRecord], name: str = "night", **fingerprint: str) -> Stored:
     """The night as a study at its end."""
     said = decide(trials, OBJECTIVE, simplicity).text

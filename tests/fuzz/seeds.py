@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweeper.errors import FailureKind
-from sweeper.measuring.load_client import Packer
+from sweeper.measuring.load_packing import Packer
 from tests.fakes import launch
 
 DATA = Path(__file__).parents[1] / "data"

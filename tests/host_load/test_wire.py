@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import subprocess
 import sys
 import zlib
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.sglang_answers import parse_generate
-from sweeper.measuring.host_load import PIECES_AT_ONCE, SOURCE
-from sweeper.measuring.load_client import Body, Failed, Packer
+from sweeper.measuring.host_load import PIECES_AT_ONCE, client_text
+from sweeper.measuring.load_http import Body, Failed
+from sweeper.measuring.load_packing import Packer
 from sweeper.measuring.load_wire import PIECE_CHARS, Exchange, pieces, read_answer, unpacked
 
 LINES = st.lists(st.binary(max_size=200).map(lambda line: line.replace(b"\n", b"")), max_size=30)
@@ -191,11 +194,30 @@ def test_no_bytes_break_the_client(text: bytes) -> None:
 
 
 def test_the_client_fits_into_an_argument_and_into_python_3_8() -> None:
-    assert len(SOURCE) < 32_000
-    tree = ast.parse(SOURCE, feature_version=(3, 8))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+    assert len(client_text()) < 32_000
+    starter = ast.parse(client_text(), feature_version=(3, 8))
+    (texts,) = [ast.literal_eval(node) for node in ast.walk(starter) if isinstance(node, ast.Dict)]
+    sent: set[str] = set()
+    for module, text in texts.items():
+        tree = ast.parse(text, feature_version=(3, 8))
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert {name for name in names - sent if name.partition(".")[0] not in sys.stdlib_module_names} == set()
+        sent.add(module)
+    assert len(sent) == 3
+
+
+@pytest.mark.host
+def test_the_client_needs_no_file_on_the_host_and_names_the_line_of_an_error(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    argv = [sys.executable, "-I", "-S", "-B", "-c", client_text()]
+    told = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, env={}, check=False)
+    assert told.returncode == 1
+    assert told.stderr.startswith("SPECSWEEP_LOAD_0 is not set")
+    broken = subprocess.run(
+        argv, cwd=tmp_path, capture_output=True, text=True, env={"SPECSWEEP_LOAD_0": "?"}, check=False
+    )
+    assert 'File "sweeper.measuring.load_client", line ' in broken.stderr
 
 
 @given(st.integers(0, 3 * PIECE_CHARS))

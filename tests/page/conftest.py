@@ -18,7 +18,7 @@ from sweeper.records import TrialRecord
 from sweeper.spec import ServerConfig
 from tests.analysis.builders import measured, new_night, ngram, plain_config, simplicity, trial, won_night
 from tests.analysis.eventful import eventful_night
-from tests.analysis.large import large_night, stored
+from tests.analysis.large import fleet_night, large_night, stored
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
@@ -32,6 +32,8 @@ def night(num_trials: int, name: str = "night") -> Reading:
     return reading_of(stored(large_night(num_trials), name), simplicity)
 
 
+FLEET = ("gpu-node-a17", "gpu2", "gpu3")
+
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     "nothing": lambda: explained(reading_of(stored([]), simplicity)),
     "won": lambda: explained(reading_of(stored(won_night()), simplicity)),
@@ -39,6 +41,7 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "trials-5": lambda: explained(night(5)),
     "trials-40": lambda: explained(night(40)),
     "trials-1000": lambda: explained(night(1000)),
+    "fleet": lambda: explained(reading_of(stored(fleet_night(30, FLEET)), simplicity)),
     "wide": lambda: explained(reading_of(stored(wide_night()), simplicity)),
     "comparison": lambda: comparison([night(40, "before the WHOLE HOST was reinstalled"), night(60, "after")]),
 }

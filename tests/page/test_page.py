@@ -26,7 +26,7 @@ FIRST = (
     ("nothing", 375, "light"),
     ("wide", 375, "light"),
 )
-NAMES = ("eventful", "trials-5", "trials-40", "trials-1000", "comparison")
+NAMES = ("eventful", "trials-5", "trials-40", "trials-1000", "fleet", "comparison")
 SEEN = [
     *FIRST,
     *(
