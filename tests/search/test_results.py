@@ -64,7 +64,18 @@ def test_the_stopping_rule_is_charged_with_what_it_left_behind() -> None:
         run([0.9, 0.97, 1.0], gains_pct=(5.0, 1.0, 0.1), stops_after=2),
         run([0.9, 0.97, 1.0], gains_pct=(5.0, 1.0, 0.5)),
     ]
-    assert "| ours | 0 | 2 | 2 | 3 | 50 % | 1.50 | 50 % | 0 % |" in tables.stopping(runs)
+    assert "| ours | 0 | 0.2 | 2 | 2 | 3 | 50 % | 1.50 | 50 % | 0 % |" in tables.stopping(runs)
+
+
+def test_what_another_threshold_would_have_cost_is_told_from_the_gains_that_were_shown() -> None:
+    falling = run([0.9] * 9 + [0.99] * 3, gains_pct=(None, *[3.0] * 6, 0.45, 0.44, None, 0.2, 0.1))
+    assert falling.stops_below(0.5) == 9
+    assert falling.stops_below(0.4) == 12  # what nothing was said before does not count
+    assert falling.stops_below(0.1) is None
+    assert run([0.9] * 4, gains_pct=(0.1,) * 4).stops_below(0.5) is None  # too early
+    table = tables.stopping([falling])
+    assert "| ours | 0 | 0.5 | 1 | 9 | 9 | 0 % | 10.00 | 100 % | 100 % |" in table
+    assert "| ours | 0 | 0.4 | 1 | 12 | 12 | 0 % | 1.00 | 0 % | 0 % |" in table
 
 
 def test_forecasts_are_judged_together_and_their_misses_run_by_run() -> None:

@@ -9,6 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from sweeper.samplers.physics.stopping import LEAST_TRIALS, RUNNING
+
 RESULTS = Path(__file__).with_name("results.jsonl")
 """The committed results, on the development seeds."""
 
@@ -66,6 +68,14 @@ class Run:
         """After how many restarts one is first named that is no more than so much slower; None: never."""
         for restarts in range(1, len(self.shares) + 1):
             if self.regret_pct(restarts) <= regret_pct:
+                return restarts
+        return None
+
+    def stops_below(self, least_gain_pct: float) -> int | None:
+        """After how many restarts the stopping rule would have ended the night at this threshold; None: never."""
+        for restarts in range(LEAST_TRIALS, len(self.gains_pct) + 1):
+            latest = [gain for gain in self.gains_pct[:restarts] if gain is not None][-RUNNING:]
+            if len(latest) == RUNNING and max(latest) < least_gain_pct:
                 return restarts
         return None
 

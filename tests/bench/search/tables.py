@@ -6,11 +6,14 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 
+from sweeper.samplers.physics.stopping import LITTLE
 from tests.bench.search.results import Run
 
 REFERENCE = "tpe"
 """Whom the others must not be worse than where the physics is wrong."""
 CLOSE_PCT, NEAR_PCT = 2.0, 5.0
+LEAST_GAINS_PCT = (0.5, 0.4, 0.3, 100 * LITTLE, 0.15)
+"""Thresholds of the stopping rule. When its own one ends a night was asked of it during the run."""
 NEVER = math.inf
 
 
@@ -73,30 +76,36 @@ def baseline_is_best(runs: Sequence[Run]) -> str:
 
 
 def stopping(runs: Sequence[Run]) -> str:
-    """When the stopping rule ends the night, and what that costs; a night that it never ends lasts the budget."""
+    """When the stopping rule ends the night, and what that costs; a night that it never ends lasts the budget.
+
+    With its own threshold, and with others, from the gains that were shown.
+    """
     head = (
-        "method", "how wrong", "runs", "restarts: median", "p90", "never ends", "regret %: mean", "> 2 % short",
-        "> 5 % short",
+        "method", "how wrong", "least gain %", "runs", "restarts: median", "p90", "never ends", "regret %: mean",
+        "> 2 % short", "> 5 % short",
     )  # fmt: skip
     rows = []
     for wrong in sorted({run.wrong for run in runs}):
         for method, found in _by_method([run for run in runs if run.gains_pct], wrong):
-            ends = [run.stops_after or len(run.shares) for run in found]
-            regrets = [run.regret_pct(end) for run, end in zip(found, ends, strict=True)]
-            rows.append(
-                [
-                    method,
-                    f"{wrong:g}",
-                    str(len(found)),
-                    f"{quantile(ends, 0.5):.0f}",
-                    f"{quantile(ends, 0.9):.0f}",
-                    _share(run.stops_after is None for run in found),
-                    f"{statistics.mean(regrets):.2f}",
-                    _share(regret > CLOSE_PCT for regret in regrets),
-                    _share(regret > NEAR_PCT for regret in regrets),
-                ]
-            )
+            rows += [[method, f"{wrong:g}", *_stopped(found, least)] for least in LEAST_GAINS_PCT]
     return as_markdown(head, rows)
+
+
+def _stopped(runs: Sequence[Run], least_gain_pct: float) -> list[str]:
+    is_own = least_gain_pct == 100 * LITTLE
+    stops = [run.stops_after if is_own else run.stops_below(least_gain_pct) for run in runs]
+    ends = [stop or len(run.shares) for run, stop in zip(runs, stops, strict=True)]
+    regrets = [run.regret_pct(end) for run, end in zip(runs, ends, strict=True)]
+    return [
+        f"{least_gain_pct:g}",
+        str(len(runs)),
+        f"{quantile(ends, 0.5):.0f}",
+        f"{quantile(ends, 0.9):.0f}",
+        _share(stop is None for stop in stops),
+        f"{statistics.mean(regrets):.2f}",
+        _share(regret > CLOSE_PCT for regret in regrets),
+        _share(regret > NEAR_PCT for regret in regrets),
+    ]
 
 
 def forecasts(runs: Sequence[Run]) -> str:
