@@ -118,7 +118,7 @@ def _values(parameters: Sequence[Parameter], physics: Physics, asked: Mapping[st
             mistakes.append(f"{word}: is not searched in this study, or stands for several; it searches {names}")
             continue
         listed = domain_values(found.domain) or ()
-        value: FlagValue | None = next((v for v in listed if str(v).lower() == text.lower()), None)
+        value = _listed(text, listed)
         if (
             value is None
             and text.isdecimal()
@@ -133,6 +133,13 @@ def _values(parameters: Sequence[Parameter], physics: Physics, asked: Mapping[st
     if mistakes:
         raise ConfigError(mistakes)
     return values
+
+
+def _listed(text: str, listed: Sequence[FlagValue]) -> FlagValue | None:
+    """The listed value that a text stands for: itself, or the only path with that end."""
+    exact = [value for value in listed if str(value).lower() == text.lower()]
+    found = exact or [value for value in listed if text and str(value).lower().endswith(f"/{text.lower()}")]
+    return found[0] if len(found) == 1 else None
 
 
 def _named(word: str, parameters: Sequence[Parameter]) -> Parameter | None:

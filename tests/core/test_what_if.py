@@ -15,7 +15,7 @@ from sweeper.errors import ConfigError, ExitCode
 from sweeper.kept_search import KeptSearch
 from sweeper.spec import ServerConfig
 from sweeper.storage import StudyStore
-from sweeper.what_if import ask
+from sweeper.what_if import _listed, ask
 from sweeper.what_if_words import as_data, words
 from tests.core.drafting import BASE, FACTS, SPACE, open_study, run, shown
 
@@ -142,6 +142,14 @@ def test_every_mistake_is_told_with_what_would_be_right(store: StudyStore) -> No
     assert conditional == (
         "speculative_num_steps: exists only when speculative_algorithm is EAGLE3; ask for that as well",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("b", "/m/b"), ("/m/a", "/m/a"), ("A", "/m/a"), ("twice", None), ("", None), ("m/b", "/m/b"), ("x", None)],
+)
+def test_a_path_may_be_called_by_its_end_where_only_one_ends_so(text: str, found: str | None) -> None:
+    assert _listed(text, ("/m/a", "/m/b", "/m/twice", "/n/twice")) == found
 
 
 def test_a_study_that_cannot_be_asked_says_why(tmp_path: Path) -> None:

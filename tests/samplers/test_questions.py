@@ -132,3 +132,10 @@ def test_the_drafter_that_would_break_even() -> None:
     assert needed.mean == pytest.approx(best * server.step_ms(config) / 1000, rel=0.08)
     assert needed.low < needed.mean < needed.high
     assert needed_accept_length(sampler, study, config, throughput=2 * best).mean == pytest.approx(2 * needed.mean)
+
+
+def test_a_name_that_the_space_does_not_have_is_not_guessed_around(finished: Finished) -> None:
+    sampler, study = finished
+    config: Config = {"algorithm": "EAGLE3", "nmu_steps": 4, "topk": 1, "attention_backend": "a", "protocol": "LL"}
+    with pytest.raises(ValueError, match="nmu_steps"):
+        predict(sampler, study, config)

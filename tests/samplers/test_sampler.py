@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import pickle
 
+import numpy as np
 import optuna
 import pytest
 from optuna.study import StudyDirection
@@ -371,3 +373,39 @@ def test_what_was_read_changes_no_proposal() -> None:
         anew.optimize(objective(server), n_trials=1)
     assert configs(kept) == configs(anew)
     assert first.knowledge(new_study(sampler())).physics is None, "another study is read as itself"
+
+
+def test_a_study_is_pickled_with_its_sampler_and_goes_on_the_same() -> None:
+    """A pickled sampler and study are how Optuna's users hand them to other processes."""
+    whole, kept = new_study(sampler(3)), new_study(sampler(3))
+    whole.optimize(objective(Server()), n_trials=6)
+    kept.optimize(objective(Server()), n_trials=3)
+    again = pickle.loads(pickle.dumps(kept))
+    again.optimize(objective(Server()), n_trials=3)
+    assert configs(again) == configs(whole)
+    assert isinstance(pickle.loads(pickle.dumps(PhysicsSampler(SPACE, Roles((), "num_steps")))), PhysicsSampler)
+
+
+@pytest.mark.parametrize(
+    "nonsense", [{"0": 5, "1": 3}, {0: 5, 1: 3}, "53", 3.0, [None, 1], [[5, 3]], [], [0, 0], [-1, 2]], ids=repr
+)
+def test_a_histogram_that_is_no_list_of_counts_is_not_told(nonsense: object) -> None:
+    trial = optuna.create_trial(value=5.0, user_attrs={"accept_length": 2.5, "accept_histogram": nonsense})
+    seen = UserAttributes()(trial)
+    assert seen is not None
+    assert (seen.accept_length, seen.survival) == (2.5, None)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    attrs = {"accept_length": np.float32(1.5), "accept_histogram": np.array([5, 5])}
+    seen = UserAttributes()(optuna.create_trial(value=5.0, user_attrs=attrs))
+    assert seen is not None
+    assert (seen.accept_length, seen.survival) == (1.5, (0.5,))
+
+
+def test_an_objective_that_leaves_a_parameter_out_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    parameters = (SearchParameter("num_steps", (1, 2)), SearchParameter("flag", (False, True)))
+    study = new_study(PhysicsSampler(SearchSpace(parameters), Roles((), "num_steps")))
+    study.optimize(lambda trial: 1.0 + len(suggest_all(trial, parameters[:1])), n_trials=3)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["trial 0 never suggested flag: such trials count as untried and are proposed again"]

@@ -1,5 +1,6 @@
 """A sampler that knows what speculative decoding is: acceptance and step time apart. For any Optuna study."""
 
+from sweeper.samplers.distinct import SpaceExhausted
 from sweeper.samplers.physics.all_reduce import AllReduce, AllReduceTime
 from sweeper.samplers.physics.forecast import Estimate, Forecast, stored_forecast
 from sweeper.samplers.physics.machines import Link, flag_priors
@@ -23,6 +24,7 @@ __all__ = [
     "Roles",
     "SearchParameter",
     "SearchSpace",
+    "SpaceExhausted",
     "Spelling",
     "StopWhenLittleIsLeft",
     "UserAttributes",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -51,12 +52,17 @@ class Observation:
             object.__setattr__(self, "survival", None)
 
 
-def survival(histogram: Sequence[float]) -> tuple[float, ...] | None:
+def survival(histogram: object) -> tuple[float, ...] | None:
     """Shares of steps that accepted at least 1, 2, … drafts. histogram[n]: steps that accepted n drafts.
 
-    None for a histogram without a step, or with a count that is no number.
+    None for a histogram without a step, or with a count that is no number, and for what is no list of counts.
     """
-    counts = [float(count) for count in histogram]
+    if isinstance(histogram, str | Mapping) or not isinstance(histogram, Iterable):
+        return None
+    try:
+        counts = [float(count) for count in histogram]
+    except (TypeError, ValueError):
+        return None
     total = sum(counts)
     if not math.isfinite(total) or total <= 0 or min(counts) < 0:
         return None
@@ -90,7 +96,7 @@ class UserAttributes:
             config,
             throughput=trial.value,
             accept_length=attrs.get("accept_length", attrs.get("accept_len")),
-            survival=survival(histogram) if histogram else None,
+            survival=survival(histogram),
         )
 
 
@@ -100,6 +106,7 @@ def from_user_attrs(trial: FrozenTrial) -> Observation | None:
 
 
 def _number(value: object, above: float) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):  # numpy's numbers are Real as well
         return None
-    return float(value) if math.isfinite(value) and value > above else None
+    number = float(value)
+    return number if math.isfinite(number) and number > above else None

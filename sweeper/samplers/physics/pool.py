@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import prod
+from math import comb, prod
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class Pool:
             gain, mean = score(settings.batch)
             top = np.concatenate([_largest(gain, 2), _largest(mean, 1)])
             flags += list(settings.batch.flags[top])
-        rows = np.unique(np.array(flags, dtype=np.int64), axis=0)[: _NUM_FLAGS + len(promising)]
+        rows = np.unique(_distinct(flags, _NUM_FLAGS + len(promising)), axis=0)
         found += [self._combined(worth, np.tile(row, (len(worth), 1)), given) for row in rows]
         return Candidates(np.concatenate([c.heads for c in found]), Batch.join([c.batch for c in found]))
 
@@ -111,26 +111,33 @@ class Pool:
         """Flags to try with one head: all of them, or those reached by a few changes from good ones."""
         if self._all is not None:
             return self._combined(np.full(len(self._all), head), self._all, given)
-        rows = np.vstack([*(self._changed(row, 2) for row in start), self._drawn(_NUM_RANDOM, rng)])
+        rows = np.vstack([*(self._changed(row, 2, rng) for row in start), self._drawn(_NUM_RANDOM, rng)])
         found = [self._combined(np.full(len(rows), head), rows, given)]
         for _ in range(_ROUNDS):
             gain, mean = score(found[-1].batch)
             top = np.unique(np.concatenate([_largest(gain, 3), _largest(mean, 2)]))
-            rows = np.vstack([self._changed(found[-1].batch.flags[i], 1) for i in top])
+            rows = np.vstack([self._changed(found[-1].batch.flags[i], 1, rng) for i in top])
             found.append(self._combined(np.full(len(rows), head), rows, given))
         return Candidates(np.concatenate([c.heads for c in found]), Batch.join([c.batch for c in found]))
 
-    def _changed(self, row: IntArray, most: int) -> IntArray:
-        """The row with one value changed, or up to `most`, at most _ALL_FLAGS rows."""
+    def _changed(self, row: IntArray, most: int, rng: np.random.Generator) -> IntArray:
+        """The row with one value changed, or up to `most`; of more than _ALL_FLAGS rows so many at random."""
         singles = [(c, v) for c, choice in enumerate(self._choices) for v in choice if v != row[c]]
         rows = [row]
         for count in range(1, most + 1):
-            for changes in combinations(singles, count):
-                if len({column for column, _ in changes}) == count and len(rows) < _ALL_FLAGS:
-                    changed = row.copy()
-                    for column, value in changes:
-                        changed[column] = value
-                    rows.append(changed)
+            room = _ALL_FLAGS - len(rows)
+            if comb(len(singles), count) <= 2 * _ALL_FLAGS:
+                several = [list(changes) for changes in combinations(singles, count) if _differ(changes)]
+                if len(several) > room:
+                    several = [several[i] for i in rng.choice(len(several), room, replace=False)]
+            else:
+                drawn = ([singles[i] for i in rng.choice(len(singles), count, replace=False)] for _ in range(room))
+                several = [changes for changes in drawn if _differ(changes)]
+            for changes in several:
+                changed = row.copy()
+                for column, value in changes:
+                    changed[column] = value
+                rows.append(changed)
         return np.array(rows, dtype=np.int64)
 
     def _drawn(self, num: int, rng: np.random.Generator) -> IntArray:
@@ -146,6 +153,17 @@ class Pool:
         for column, code in given.flags:
             chosen[:, column] = code
         return Candidates(heads, self._encoding.combine(heads, chosen))
+
+
+def _differ(changes: Sequence[tuple[int, int]]) -> bool:
+    """Whether each changes another column."""
+    return len({column for column, _ in changes}) == len(changes)
+
+
+def _distinct(rows: Sequence[IntArray], most: int) -> IntArray:
+    """The first `most` different ones."""
+    found = dict.fromkeys(tuple(row.tolist()) for row in rows)
+    return np.array(list(found)[:most], dtype=np.int64)
 
 
 def _largest(values: FloatArray, num: int) -> IntArray:

@@ -62,11 +62,14 @@ class Proposer:
         self._encoding = Encoding(space, roles)
         self._teacher = Teacher(self._encoding, all_reduce)
         self._planner = Planner(self._encoding)
+        self._names = frozenset(parameter.name for parameter in space.parameters)
         self._rules = Rulebook(space)
         self._reader = Reader(self._seen, spelling, self._rules)
 
     def forecast(self, knowledge: Knowledge, config: Config) -> Forecast | None:
         """What is expected of one configuration; None where the space cannot express it."""
+        if not config.keys() <= self._names:
+            return None
         return self._planner.forecast(knowledge, config, "asked for")
 
     def propose(self, trials: Sequence[FrozenTrial], trial: FrozenTrial, seed: int) -> Proposal | None:

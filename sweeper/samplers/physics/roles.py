@@ -56,6 +56,11 @@ def known_name(name: str) -> str:
     return name.lower().removeprefix("env.").replace("-", "_")
 
 
+def always(_config: Config) -> bool:
+    """In a space without a baseline everything drafts."""
+    return True
+
+
 @dataclass(frozen=True)
 class Roles:
     """Which parameters shape acceptance; all others are system flags, which only cost or save time.
@@ -76,7 +81,7 @@ class Roles:
     num_steps: str
     topk: str | None = None
     draft_tokens: str | None = None
-    speculates: Callable[[Config], bool] = lambda config: True
+    speculates: Callable[[Config], bool] = always
     fixed: Config = field(default_factory=dict)
     default: Config = field(default_factory=dict)
     flags: Mapping[str, FlagPrior] = field(default_factory=dict)

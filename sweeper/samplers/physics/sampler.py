@@ -81,12 +81,20 @@ class PhysicsSampler(BaseSampler):
                 objective_is_throughput,
             )
         self._planning = threading.Lock()
-        self._has_warned = False
+        self._warned: set[str] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock: samplers are pickled with their studies, and copied."""
+        return {name: value for name, value in self.__dict__.items() if name != "_planning"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._planning = threading.Lock()
 
     def with_seed(self, seed: int) -> PhysicsSampler:
         """The same with another seed; what was read of finished trials, and of the space, is not read again."""
         other = copy.copy(self)
-        other._seed = seed
+        other._seed, other._planning = seed, self._planning
         return other
 
     def knowledge(self, study: Study) -> Knowledge:
@@ -131,14 +139,24 @@ class PhysicsSampler(BaseSampler):
         plan = self._spelling.to_params(trial.system_attrs.get(PLAN_ATTR, {}))
         if param_name in plan and _contains(param_distribution, plan[param_name]):
             return plan[param_name]
-        if plan or self._proposer is None:
-            self._warn(param_name)
+        if self._proposer is None:
+            self._warn("no space was declared, so nothing is planned: all parameters go to Optuna's TPE")
+        elif plan:
+            self._warn("%s goes to Optuna's TPE: the space does not declare it with these values", param_name)
         return self._tpe(trial, param_name).sample_independent(study, trial, param_name, param_distribution)
 
     def after_trial(
         self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        """What TPE keeps of a trial."""
+        """What TPE keeps of a trial. A plan that the objective did not ask for in full is warned of, once."""
+        plan = self._spelling.to_params(trial.system_attrs.get(PLAN_ATTR, {}))
+        unasked = [name for name in plan if name not in trial.params]
+        if unasked and state is TrialState.COMPLETE:
+            self._warn(
+                "trial %s never suggested %s: such trials count as untried and are proposed again",
+                trial.number,
+                ", ".join(unasked),
+            )
         self._tpe(trial).after_trial(study, trial, state, values)
 
     def reseed_rng(self) -> None:
@@ -153,14 +171,11 @@ class PhysicsSampler(BaseSampler):
             raise TypeError("nothing can be predicted without a space: PhysicsSampler(space, roles)")
         return self._proposer
 
-    def _warn(self, name: str) -> None:
-        if self._has_warned:
-            return
-        self._has_warned = True
-        if self._proposer is None:
-            _log.warning("no space was declared, so nothing is planned: all parameters go to Optuna's TPE")
-        else:
-            _log.warning("%s goes to Optuna's TPE: the space does not declare it with these values", name)
+    def _warn(self, message: str, *values: object) -> None:
+        """Each message once, whatever its values."""
+        if message not in self._warned:
+            self._warned.add(message)
+            _log.warning(message, *values)
 
     def _check(self, study: Study) -> None:
         wanted = StudyDirection.MAXIMIZE if self._is_throughput else StudyDirection.MINIMIZE

@@ -18,6 +18,9 @@ _ROUNDS = 25
 _WORTH_MENTIONING = 1e-3
 _LEAST = 0.002
 
+_MOST_VALUES = 1 << 31
+"""No parameter lists so many."""
+
 
 class StartRisk:
     """What started and failed servers say. With neither, only the values never tried count."""
@@ -125,4 +128,4 @@ def _pairs(traits: IntArray) -> IntArray:
 
 def _pair(left: IntArray, right: IntArray) -> IntArray:
     """One code for two; -1 where either does not apply."""
-    return np.where((left >= 0) & (right >= 0), left * 1000 + right, -1)
+    return np.where((left >= 0) & (right >= 0), left * _MOST_VALUES + right, -1)

@@ -12,8 +12,8 @@ from optuna.trial import FrozenTrial
 from sweeper.samplers.physics.forecast import stored_forecast
 
 LITTLE = 0.002
-"""Relative: 0.2 %. On 40 simulated servers that it was not set on, half of the nights took 27 restarts or fewer, and 18 of
-100 ended more than 2 % short."""
+"""Relative: 0.2 %. On 40 simulated servers that it was not set on, half of the nights took 27 restarts or fewer,
+and 18 of 100 ended more than 2 % short."""
 
 RUNNING = 2
 """The remaining gain must have been less so many times running."""

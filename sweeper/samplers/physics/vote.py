@@ -1,7 +1,7 @@
 """What good configurations have in common and bad ones lack: the last resort when no model predicts.
 
 The idea of TPE (Bergstra et al. 2011) on listed values: per part of the configuration the share among the best
-quarter over the share among the rest, multiplied.
+over the share among the rest, multiplied. The best are half the square root of all: 2 of 16, 5 of 100.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from sweeper.samplers.physics.batch import Batch, FloatArray, IntArray
 from sweeper.samplers.physics.evidence import Evidence
 
-_BEST = 0.25
+_BEST = 0.5
 
 
 def vote(candidates: Batch, evidence: Evidence) -> FloatArray:
@@ -22,7 +22,7 @@ def vote(candidates: Batch, evidence: Evidence) -> FloatArray:
     score = np.where(evidence.failed, -np.inf, evidence.log_throughput)
     known = np.flatnonzero(~np.isnan(score))
     order = known[np.argsort(-score[known], kind="stable")]
-    num = max(1, int(np.ceil(_BEST * np.sqrt(len(order)) * 2)))
+    num = max(1, int(np.ceil(_BEST * np.sqrt(len(order)))))
     seen, asked = _traits(evidence.batch), _traits(candidates)
     total = np.zeros(len(candidates))
     for column in range(seen.shape[1]):
