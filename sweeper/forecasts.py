@@ -39,13 +39,15 @@ class Forecast(Frozen):
 
     @property
     def text(self) -> str:
-        """`predicted 85.3 tok/s (80.1-91.0), accept_len 3.20; starts: 97 %`."""
+        """`predicted 85.3 tok/s (80.1-91.0), accept_len 3.20, a step 37.5 ms; starts: 97 %`."""
         parts = []
         if self.throughput is not None:
             span = self.throughput
             parts.append(f"{span.mean:.1f} tok/s ({span.low:.1f}-{span.high:.1f})")
         if self.accept_length is not None:
             parts.append(f"accept_len {self.accept_length.mean:.2f}")
+        if self.step_ms is not None:
+            parts.append(f"a step {self.step_ms.mean:.1f} ms")
         expected = f"predicted {', '.join(parts)}; " if parts else ""
         return f"{expected}starts: {100 * self.p_start:.0f} %"
 

@@ -14,7 +14,7 @@ from sweeper.spec import FlagValue, ServerConfig, SweepSpec
 PHYSICAL = ("output_throughput", "decode_throughput")
 """Objectives that are accept_length over step time: what the physics models."""
 
-MAX_VALUES = 1000
+MAX_VALUES = 500
 """A parameter with more values than this is not listed for the physics."""
 
 

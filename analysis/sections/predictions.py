@@ -29,6 +29,7 @@ def predictions(reading: Reading) -> Section | None:
         "error (%)": "r",
         "predicted accept_len": "r",
         "measured accept_len": "r",
+        "predicted step (ms)": "r",
         "starts (%)": "r",
         "chosen because": "l",
     }
@@ -78,6 +79,7 @@ def _row(reading: Reading, trial: TrialRecord, forecast: Forecast) -> list[Markd
         MISSING if error is None else Markdown(f"{error:+.1f}"),
         MISSING if accept is None else number("accept_length", accept.mean),
         number("accept_length", metrics.get("accept_length")),
+        MISSING if forecast.step_ms is None else Markdown(f"{forecast.step_ms.mean:.1f}"),
         Markdown(f"{100 * forecast.p_start:.0f}"),
         inline(forecast.reason),
     ]

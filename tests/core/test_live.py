@@ -199,12 +199,13 @@ def test_a_best_that_is_an_estimate_is_marked() -> None:
 FORETOLD = Forecast(
     throughput=Span(mean=58.0, low=55.0, high=61.0),
     accept_length=Span(mean=3.2, low=3.0, high=3.4),
+    step_ms=Span(mean=55.2, low=52.0, high=58.0),
     p_start=0.97,
     gain_pct=1.2,
     remaining_pct=1.5,
     reason="largest expected gain",
 )
-WORDS = "predicted 58.0 tok/s (55.0-61.0), accept_len 3.20; starts: 97 %; largest expected gain"
+WORDS = "predicted 58.0 tok/s (55.0-61.0), accept_len 3.20, a step 55.2 ms; starts: 97 %; largest expected gain"
 LEFT = "no untested configuration is expected to bring more than 1.50 %"
 
 

@@ -139,3 +139,11 @@ def test_a_name_that_the_space_does_not_have_is_not_guessed_around(finished: Fin
     config: Config = {"algorithm": "EAGLE3", "nmu_steps": 4, "topk": 1, "attention_backend": "a", "protocol": "LL"}
     with pytest.raises(ValueError, match="nmu_steps"):
         predict(sampler, study, config)
+
+
+def test_a_value_that_a_flag_does_not_list_is_not_taken_for_no_value(finished: Finished) -> None:
+    sampler, study = finished
+    config: Config = {"algorithm": "EAGLE3", "num_steps": 4, "topk": 1, "attention_backend": "b", "protocol": "LL"}
+    predict(sampler, study, config)
+    with pytest.raises(ValueError, match="protocol"):
+        predict(sampler, study, {**config, "protocol": "LL1"})

@@ -20,7 +20,7 @@ from sweeper.samplers.physics.observation import Observation, Observe, Spelling
 from sweeper.samplers.physics.planner import Planner, Proposal, Situation
 from sweeper.samplers.physics.reading import Reader
 from sweeper.samplers.physics.roles import Roles
-from sweeper.samplers.physics.space import Config, SearchSpace
+from sweeper.samplers.physics.space import Config, SearchSpace, position
 
 PLAN_ATTR = "specsweep:plan"
 """The trial's system attribute that holds the planned configuration."""
@@ -68,7 +68,9 @@ class Proposer:
 
     def forecast(self, knowledge: Knowledge, config: Config) -> Forecast | None:
         """What is expected of one configuration; None where the space cannot express it."""
-        if not config.keys() <= self._names:
+        if not config.keys() <= self._names or any(
+            flag.name in config and position(config[flag.name], flag.values) < 0 for flag in self._encoding.flags
+        ):
             return None
         return self._planner.forecast(knowledge, config, "asked for")
 

@@ -15,8 +15,8 @@ from sweeper.samplers.physics.space import Config
 def predict(sampler: PhysicsSampler, study: Study, config: Config) -> Forecast:
     """accept_length, step time and throughput of a configuration, measured or not, with their intervals.
 
-    Raises ValueError where the space cannot express the configuration: a name that is none of its parameters, or
-    no drafter, or one unknown to it.
+    Raises ValueError where the space cannot express the configuration: a name that is none of its parameters, a
+    value that a flag does not list, or no drafter, or one unknown to it.
     """
     forecast = sampler.forecast(sampler.knowledge(study), config)
     if forecast is None:
