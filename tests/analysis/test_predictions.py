@@ -48,7 +48,9 @@ def night() -> list[TrialRecord]:
 
 def test_predicted_and_measured_stand_side_by_side(store: StudyStore) -> None:
     shown = section(report_of(store, night()), "What was predicted")
-    assert "| 1 | ngram-simple n3 m4 | 48.0 (45.0 to 51.0) | 50.0 | +4.2 | 2.50 | 2.35 | 30.0 | 90 | largest" in shown
+    assert (
+        "| 1 | ngram-simple n3 m4 | 48.0 (45.0 to 51.0) | 50.0 | +4.2 | 2.50 | 2.35 | 30.0 | 90 | largest" in shown
+    )
     assert "| 3 | ngram-simple n3 m6 | 50.0 (45.0 to 55.0) | ≈ 30.0 | – |" in shown
     assert "| 4 | ngram-simple n3 m7 | 50.0 (45.0 to 55.0) | – | – | 2.50 | – | 30.0 | 40 |" in shown
 

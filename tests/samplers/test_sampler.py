@@ -175,6 +175,14 @@ def test_enqueued_values_are_kept_and_the_rest_is_planned_around_them() -> None:
     assert study.trials[-1].params["protocol"] == "Simple"
 
 
+@pytest.mark.parametrize("num_steps", [2, 4])
+def test_who_enqueues_a_number_of_steps_gets_a_server_that_drafts(num_steps: int) -> None:
+    study = new_study(sampler())
+    study.enqueue_trial({"num_steps": num_steps})
+    study.optimize(objective(Server()), n_trials=1)
+    assert study.trials[0].params["num_steps"] == num_steps
+
+
 def test_an_enqueued_configuration_gets_a_forecast() -> None:
     study = new_study(sampler())
     study.optimize(objective(Server()), n_trials=5)

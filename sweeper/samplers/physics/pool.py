@@ -47,12 +47,19 @@ class Given:
 
 
 def agreeing(encoding: Encoding, given: Config) -> Given:
-    """What the given values leave to choose from. Names and values unknown here are left out."""
-    heads = [
-        index
-        for index, head in enumerate(encoding.heads)
+    """What the given values leave to choose from. Names and values unknown here are left out.
+
+    Of heads that contradict nothing those count that have most of the given names: who asks for a number of steps
+    does not ask for a server that drafts nothing.
+    """
+    shared = [
+        sum(name in head.values for name in given)
         if all(name not in head.values or position(head.values[name], (v,)) == 0 for name, v in given.items())
+        else -1
+        for head in encoding.heads
     ]
+    most = max(shared, default=-1)
+    heads = [index for index, count in enumerate(shared) if count == most >= 0]
     codes = [(c, position(given[p.name], p.values)) for c, p in enumerate(encoding.flags) if p.name in given]
     return Given(np.array(heads, dtype=np.int64), tuple((c, code) for c, code in codes if code >= 0))
 
