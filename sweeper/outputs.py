@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from sweeper.records import TrialRecord
 from sweeper.stats import fisher_greater
-from sweeper.text_marks import are_marks, divergence, length_of
+from sweeper.text_marks import are_marks, divergence, is_same, length_of
 
 _FIRST = 16
 """Characters within which texts part at once. An answer that is no longer is one near-tie from any other."""
@@ -80,7 +80,7 @@ class BaselineOutputs:
         own = [_apart(found[1:], found[:1]) for found in repeated]
         self._own_compared = len(own)
         self._own_apart = [apart for apart in own if apart is not None]
-        self._own_at_once = sum(found[1] != found[0] for found in repeated)
+        self._own_at_once = sum(not is_same(found[1], found[0]) for found in repeated)
 
     def compare(self, trial: TrialRecord) -> OutputComparison:
         """The texts of all measured launches of `trial` against the baseline's, request by request.
@@ -93,7 +93,7 @@ class BaselineOutputs:
         known = {key: found for key, found in ours.items() if key in self._texts}
         every = [_apart(found, self._distinct[key]) for key, found in known.items()]
         apart = [where for where in every if where is not None]
-        at_once = sum(found[0] != self._texts[key][0] for key, found in known.items())
+        at_once = sum(not is_same(found[0], self._texts[key][0]) for key, found in known.items())
         counts = OutputComparison(
             num_compared=len(every),
             num_different=len(apart),
@@ -169,12 +169,15 @@ class _Apart:
 
 def _apart(texts: Sequence[str], known: Sequence[str]) -> _Apart | None:
     """Where texts that are not among `known` part from the most similar one, at the earliest; None: all are."""
-    found = [_nearest(text, known) for text in texts if text not in known]
-    return min(found, default=None)
+    found = (_nearest(text, known) for text in texts if text not in known)
+    return min((apart for apart in found if apart is not None), default=None)
 
 
-def _nearest(text: str, known: Sequence[str]) -> _Apart:
-    found = ((divergence(text, other), sorted((length_of(text), length_of(other)))) for other in known)
+def _nearest(text: str, known: Sequence[str]) -> _Apart | None:
+    """None: it is one of them, whose marks an earlier version made."""
+    found = [(divergence(text, other), sorted((length_of(text), length_of(other)))) for other in known]
+    if any(at is None for at, _ in found):
+        return None
     return max(_Apart(*at, *lengths) for at, lengths in found if at is not None)
 
 

@@ -45,6 +45,11 @@ def _lengths(total: int, first: int = _FIRST) -> list[int]:
     return [*lengths, total]
 
 
+def is_same(a: str, b: str) -> bool:
+    """Whether these are marks of one text: those that earlier versions made look different."""
+    return a == b or divergence(a, b) is None
+
+
 def divergence(a: str, b: str) -> tuple[int, int] | None:
     """Between how many equal characters (low <= n < high) two texts part, from their marks; None: they are equal.
 

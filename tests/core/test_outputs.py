@@ -183,6 +183,22 @@ def test_an_engine_that_flips_now_and_then_is_not_blamed_on_who_was_launched_oft
     assert (found.num_different, found.own_different, found.beyond_own) == (10, 2, False)
 
 
+def as_of_an_earlier_version(record: LaunchRecord) -> LaunchRecord:
+    """Its marks begin with 16 characters."""
+    kept = (marked.partition(":") for marked in record.outputs.values())
+    older = (f"{length}:{digests[4 * 8 :]}" for length, _, digests in kept)
+    return record.model_copy(update={"outputs": dict(zip(record.outputs, older, strict=True))})
+
+
+def test_a_study_of_an_earlier_version_goes_on_with_the_same_texts() -> None:
+    now, earlier = launch(answers()), as_of_an_earlier_version(launch(answers()))
+    for ours, theirs in (([now], [earlier, now]), ([earlier], [now, earlier]), ([now, earlier], [earlier])):
+        found = compare_outputs(trial(1, ours), trial(0, theirs))
+        assert (found.num_different, found.own_different, found.beyond_own, found.corrupt) == (0, 0, False, False)
+    other = compare_outputs(trial(1, [launch(but(answers(), {"p0#0": 200}))]), trial(0, [earlier, now]))
+    assert (other.num_different, other.beyond_own) == (1, True)
+
+
 def test_what_any_launch_of_the_baseline_wrote_is_no_difference() -> None:
     texts = answers()
     again = but(texts, {"p0#0": 200})
