@@ -9,7 +9,6 @@ from pathlib import Path
 import yaml
 
 from sweeper.config.mistakes import NOT_GIVEN
-from sweeper.engines.registry import ENGINE_NAMES
 
 _END = f": {NOT_GIVEN}"
 _BASES = {"study": "default", "tracking": "mlflow"}
@@ -69,6 +68,9 @@ def _base_of(file: Path, group: str) -> str:
             return ""
         if group == "host":
             return "ssh" if "ssh" in written or written.get("kind") == "ssh" else "local"
+        # All engines: commands that only look do without them as long as nothing is wrong.
+        from sweeper.engines.registry import ENGINE_NAMES
+
         name = written.get("name") if group == "engine" else _BASES.get(group)
         return name if isinstance(name, str) and (group != "engine" or name in ENGINE_NAMES) else ""
     return ""
