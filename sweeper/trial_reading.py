@@ -110,7 +110,7 @@ class TrialReader:
         return _with(trial, self._readable(stored, frozen))
 
     def _readable(self, stored: Stored, frozen: FrozenTrial) -> list[SavedLaunch]:
-        """The stored launches. Raises SpecsweepError when one cannot be read, or says that it is of another trial."""
+        """The stored launches. Raises SpecsweepError when one cannot be read, or is of another trial."""
         found = []
         for launch in stored:
             if isinstance(launch, Unreadable):

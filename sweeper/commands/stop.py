@@ -51,12 +51,9 @@ def stop(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _no_such(place: StudyPlace) -> ConfigError:
-    return ConfigError(
-        [
-            f"study.name: there is no study {place.study.name!r} in {place.study.dir}; specsweep studies lists them. "
-            "To clear the host of what sweeps have left there, give the settings of the run without study.name"
-        ]
-    )
+    none = f"there is no study {place.study.name!r} in {place.study.dir}; specsweep studies lists them"
+    clear = "To clear the host of what sweeps have left there, give the settings of the run without study.name"
+    return ConfigError([f"study.name: {none}. {clear}"])
 
 
 def _store_of(place: StudyPlace) -> tuple[StudyStore | None, SpecsweepError | None]:
