@@ -24,4 +24,4 @@ def require_own(path: str, host: str, run: Run) -> None:
     holder = " ".join(found.split())
     if holder and not holder.startswith(f"{this_process()},"):
         removed = "the lock file was removed while this process held it, and is another's now"
-        raise HostBusy(f"{host} is held by another specsweep ({removed}): {holder}", holder)
+        raise HostBusy(f"{host} is held by another specsweep: {removed}: {holder}", holder)
