@@ -15,8 +15,8 @@ _NO_SECRET = r"(?!(?:none|null|true|false|-?[0-9.]+|optional|str)\b|\*{3}|[-<$(]
 _COMPOUND = r"(?:api|admin|access|secret|private|auth|hf|hub|bearer|session|refresh|bot)[_-]?(?:key|token)"
 _SHAPES = (
     # What stands before the secret, then the secret itself. Each repetition is bounded: logs are long.
-    # User and password of an address. A password may hold a slash; behind a port there is a path.
-    re.compile(r"(://)([^/\s@'\"]{1,500}|[^:/\s@'\"]{0,500}:(?!\d{1,5}/)[^\s@'\"]{1,500})(?=@)"),
+    # User and password of an address. A password may hold a slash, or an @; behind a port there is a path.
+    re.compile(r"(://)([^/\s'\"]{1,500}|[^:/\s@'\"]{0,500}:(?!\d{1,5}/)[^\s@'\"]{1,500})(?=@)"),
     re.compile(r"(?i)(\bauthorization['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:bearer|basic) )([^\s'\",]{4,4000})"),
     re.compile(rf"(?i)({_COMPOUND}['\"]?\s{{0,3}}[:=]\s{{0,3}}['\"]?){_NO_SECRET}([^\s'\",;)}}&]{{4,4000}})"),
     re.compile(

@@ -23,5 +23,5 @@ def require_own(path: str, host: str, run: Run) -> None:
     found = run(("sh", "-c", _READ, "sh", path), _LIMIT_S).stdout.decode("utf-8", "backslashreplace")
     holder = " ".join(found.split())
     if holder and not holder.startswith(f"{this_process()},"):
-        removed = "its lock file was removed while this process held it, and is another's now"
-        raise HostBusy(f"{host} is held by another specsweep: {holder}; {removed}", holder)
+        removed = "the lock file was removed while this process held it, and is another's now"
+        raise HostBusy(f"{host} is held by another specsweep: {removed}: {holder}", holder)

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import AwareDatetime
 
 from sweeper.addresses import masked
-from sweeper.database import SharedDatabase
+from sweeper.database import SharedDatabase, reason_of
 from sweeper.errors import ConfigError, SpecsweepError, StorageUnusable
 from sweeper.fingerprint import IMPORTED
 from sweeper.kept_run import COMPLETE, INTERRUPTED, KeptRun, kept_runs
@@ -96,7 +96,7 @@ def _entry(store: StudyStore, url: str, folder: str, now: datetime.datetime) -> 
             return entry.model_copy(update={"why": "was not made by specsweep, or never begun"})
         return _ours(entry, store, {str(k): str(v) for k, v in facts.items()}, glance(store, Path(folder), now))
     except _DAMAGED as error:
-        why = plain(str(error) or type(error).__name__, 200)
+        why = plain(reason_of(error), 200)
         return entry.model_copy(update={"state": "damaged", "why": why})
 
 

@@ -82,7 +82,7 @@ class TrialReader:
             return known
         seen, joined = self._joined.get(frozen.number, ((), known))
         if seen is not later or not frozen.state.is_finished():
-            joined = _with(known, _readable(later, self._where(frozen)))
+            joined = _with(known, self._readable(later, frozen))
             self._joined[frozen.number] = (later, joined)
         return joined
 
@@ -107,7 +107,19 @@ class TrialReader:
             )
         except (ValidationError, TypeError, ValueError) as error:
             raise unreadable(self._where(frozen), str(error)) from error
-        return _with(trial, _readable(stored, self._where(frozen)))
+        return _with(trial, self._readable(stored, frozen))
+
+    def _readable(self, stored: Stored, frozen: FrozenTrial) -> list[SavedLaunch]:
+        """The stored launches. Raises SpecsweepError when one cannot be read, or is of another trial."""
+        found = []
+        for launch in stored:
+            if isinstance(launch, Unreadable):
+                raise unreadable(self._where(frozen), launch.reason)
+            if launch.record.trial_number != frozen.number:
+                told = f"it says that it is of trial {launch.record.trial_number}"
+                raise unreadable(self._where(frozen), told)
+            found.append(launch)
+        return found
 
     def _where(self, frozen: FrozenTrial) -> str:
         return f"study {self._study.study_name}, trial {frozen.number}"
@@ -130,14 +142,6 @@ def _same(some: Sequence[FrozenTrial], others: Sequence[FrozenTrial]) -> bool:
 def _differ(one: TrialRecord, other: TrialRecord) -> bool:
     """Whether they are not the same; only a running trial is read anew each time."""
     return one is not other and one != other
-
-
-def _readable(stored: Stored, where: str) -> list[SavedLaunch]:
-    """The stored launches. Raises SpecsweepError when one cannot be read."""
-    for launch in stored:
-        if isinstance(launch, Unreadable):
-            raise unreadable(where, launch.reason)
-    return [launch for launch in stored if isinstance(launch, SavedLaunch)]
 
 
 def _with(trial: TrialRecord, saved: Sequence[SavedLaunch]) -> TrialRecord:

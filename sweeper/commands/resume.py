@@ -126,7 +126,10 @@ def _kept_words(runs: Sequence[KeptRun]) -> list[str]:
 
 
 def _only_interrupted(study: StudySpec) -> str:
-    """The name of the only study that waits to go on. Raises ConfigError with the list when it is not one."""
+    """The name of the only study that waits to go on.
+
+    Raises ConfigError with the list when it is not one, StorageUnusable when none can be read.
+    """
     found = catalogue(study, SystemClock().now())
     waiting = [entry for entry in found.studies if entry.state in GOES_ON]
     if len(waiting) == 1:
@@ -134,6 +137,8 @@ def _only_interrupted(study: StudySpec) -> str:
     if waiting:
         names = ", ".join(entry.study for entry in waiting)
         raise ConfigError([f"NAME: several studies wait to go on: {names}; name one: specsweep resume NAME"])
+    if found.notes and not found.studies:
+        raise StorageUnusable("; ".join(found.notes))
     raise ConfigError([f"NAME: no study waits to go on{_listed(found)}"])
 
 

@@ -11,7 +11,7 @@ from sweeper import config
 from sweeper.addresses import is_shared
 from sweeper.commands.as_json import print_json
 from sweeper.commands.hosts import make_launcher, standing_on
-from sweeper.errors import ConfigError, ExitCode, StorageUnusable
+from sweeper.errors import ConfigError, ExitCode, SpecsweepError, StorageUnusable
 from sweeper.kept_run import COMPLETE, kept_runs
 from sweeper.on_finish import name_of
 from sweeper.spec import StudyPlace
@@ -30,14 +30,15 @@ def stop(arguments: argparse.Namespace) -> ExitCode:
     With --restore also start what they have stopped there. Raises SpecsweepError, LauncherError.
     """
     place = config.load_place(arguments.overrides, arguments.config_dir)
-    store = _store_of(place)
-    if store is None and not arguments.restore and any(w.startswith("study.name=") for w in arguments.overrides):
-        raise ConfigError([_no_such(place)])
+    store, problem = _store_of(place)
     request = StopRequest(place.study, store, now=arguments.now)
     asked = request.at_work()
+    is_named = any(word.startswith("study.name=") for word in arguments.overrides)
+    if problem is not None and is_named and not asked and not arguments.restore:
+        raise problem
     if not _waited(request, place.study.name, SystemClock()):
         return ExitCode.INTERRUPTED
-    host, told = "", [_ended(place, store or _store_of(place))] if asked else []
+    host, told = "", [_ended(place, store or _store_of(place)[0])] if asked else []
     if not asked or arguments.restore:
         host, lines = _clear_host(arguments)
         told += lines or [f"nothing of a sweep runs on {host}"]
@@ -49,21 +50,23 @@ def stop(arguments: argparse.Namespace) -> ExitCode:
     return ExitCode.OK
 
 
-def _no_such(place: StudyPlace) -> str:
-    return (
-        f"study.name: there is no study {place.study.name!r} in {place.study.dir}; specsweep studies lists them. "
-        "To clear the host of what sweeps have left there, give the settings of the run without study.name"
-    )
+def _no_such(place: StudyPlace) -> ConfigError:
+    none = f"there is no study {place.study.name!r} in {place.study.dir}; specsweep studies lists them"
+    clear = "To clear the host of what sweeps have left there, give the settings of the run without study.name"
+    return ConfigError([f"study.name: {none}. {clear}"])
 
 
-def _store_of(place: StudyPlace) -> StudyStore | None:
-    """The study, if there is one in a file. Raises SpecsweepError when one in a database cannot be opened."""
+def _store_of(place: StudyPlace) -> tuple[StudyStore | None, SpecsweepError | None]:
+    """The study; of one in a file that cannot be opened, why: whoever works on it is asked to end all the same.
+
+    Raises SpecsweepError when one in a database cannot be opened.
+    """
     try:
-        return StudyStore.of(place.study)
-    except (ConfigError, StorageUnusable):
+        return StudyStore.of(place.study), None
+    except (ConfigError, StorageUnusable) as error:
         if is_shared(place.study.storage):
             raise
-        return None
+        return None, error if isinstance(error, StorageUnusable) else _no_such(place)
 
 
 def _waited(request: StopRequest, study: str, clock: Clock) -> bool:

@@ -78,11 +78,13 @@ def _storage_mistake(storage: str, uri: str) -> str:
     if not is_shared(storage):
         return "is not supported; use sqlite:///PATH, or postgresql://HOST/DATABASE, which several hosts can share"
     try:
-        driver = make_url(normal_url(storage)).drivername
+        address = make_url(normal_url(storage))
     except (ArgumentError, ValueError):
         return "is not an address; write postgresql://USER@HOST:PORT/DATABASE"
+    if "@" in (address.host or ""):
+        return "names a host with an @; one that belongs to the password is written %40"
     known = "postgresql+psycopg"
-    return "" if driver == known else f"names a driver that is not installed; write {known}://"
+    return "" if address.drivername == known else f"names a driver that is not installed; write {known}://"
 
 
 def _file_of(address: str) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.course import best_so_far, last_failures, luck_pct
+from sweeper.deciding.hosts import measured_on, on_scale_of
 from sweeper.garbage import no_search_for_garbage
 from sweeper.later_launches import LaterLaunches, lean_backend
 from sweeper.lean_storage import LeanStorage
@@ -72,13 +73,15 @@ class _Look:
             at=now,
             trials={state.value: states[state.value] for state in TrialState},
             launches=self._launches(study_id, later),
-            baseline=comparable([baseline])[0][0].mean(objective) if baseline and baseline.measured else None,
+            baseline=_compared([baseline], objective)[0].mean(objective)
+            if baseline and baseline.measured
+            else None,
             best=best,
             course=best_so_far(t.value for t in scored if t.value is not None),
             failures=_failures(list(known.values())),
             running=tuple(t.number for t in trials if t.state == "RUNNING"),
             now=tuple(note.now for note in alive),
-            left=next((note.left for note in found if note.left), None),
+            left=max((note.left for note in found if note.left), key=lambda left: left.at, default=None),
             mlflow=next((note.mlflow for note in found if note.mlflow), None),
             verdict=plain(verdict["text"], 2000) if verdict else None,
             last_at=self._last_at(study_id, later),
@@ -95,7 +98,8 @@ class _Look:
 
     def _launches(self, study_id: int, later: Mapping[int, Sequence[LaunchRecord]]) -> dict[str, int]:
         again = Counter(launch.purpose.value for launches in later.values() for launch in launches)
-        return {"baseline": 0, "search": 0, **count_launches(self.storage, study_id), **again}
+        own = Counter(count_launches(self.storage, study_id))
+        return {"baseline": 0, "search": 0, **(own + again)}
 
     def _known(
         self, trials: Sequence[Outline], later: Mapping[int, Sequence[LaunchRecord]]
@@ -131,12 +135,16 @@ class _Look:
         later: Mapping[int, Sequence[LaunchRecord]],
         objective: str,
     ) -> Best | None:
-        """As the sweep itself finds it: the highest mean of launches that may be compared with the baseline."""
+        """As the sweep itself finds it: the highest mean of launches that may be compared with the baseline.
+
+        Of several hosts on the scale of the one that first measured the baseline, as Optuna was told.
+        """
         again = [known[number] for number in later if number and number in known]
         baseline = [known[0]] if 0 in known else []
-        compared = comparable([*baseline, *again])[0]
+        compared = _compared([*baseline, *again], objective)
         rivals = [t for t in compared if t.state is TrialState.COMPLETE and not t.is_baseline]
-        single = next(self._singles([t for t in scored if t.number not in later], later, baseline), None)
+        alone = self._singles([t for t in scored if t.number not in later], later, baseline, objective)
+        single = next(alone, None)
         every = [*rivals, *([single] if single else [])]
         values = [(value, trial) for trial in every if (value := trial.mean(objective)) is not None]
         if not values:
@@ -160,6 +168,7 @@ class _Look:
         scored: Sequence[Outline],
         later: Mapping[int, Sequence[LaunchRecord]],
         baseline: Sequence[TrialRecord],
+        objective: str,
     ) -> Iterator[TrialRecord]:
         """Trials that were launched once and may be compared, the best first."""
         ordered = sorted(scored, key=lambda trial: -(trial.value or 0.0))[:_MOST_TRIED]
@@ -167,7 +176,15 @@ class _Look:
             chunk = ordered[start : start + _AT_ONCE]
             records = self._records(chunk, later)
             found = [records[trial.number] for trial in chunk if trial.number in records]
-            yield from (t for t in comparable([*baseline, *found])[0] if not t.is_baseline and t.measured)
+            compared = _compared([*baseline, *found], objective)
+            yield from (t for t in compared if not t.is_baseline and t.measured)
+
+
+def _compared(trials: Sequence[TrialRecord], objective: str) -> tuple[TrialRecord, ...]:
+    """The trials with the launches that may be compared, on the scale of the first host with a baseline."""
+    compared = comparable(trials)[0]
+    hosts = measured_on(compared, objective)
+    return on_scale_of(compared, objective, hosts[0]) if hosts else compared
 
 
 def _failures(known: Sequence[TrialRecord]) -> tuple[Failed, ...]:

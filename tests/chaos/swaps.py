@@ -86,7 +86,7 @@ def lock_removed(stage: Stage) -> None:
     first = in_trial_1(stage)
     shutil.rmtree(stage.sweep.state_dir)
     second = stage.sweep.start("study.name=second", "tracking=none")
-    stage.ended(first, 4, r"specsweep: [^\n]*its lock file was removed[^\n]*")
+    stage.ended(first, 4, r"specsweep: [^\n]*the lock file was removed[^\n]*")
     stage.ended(second, 0)
 
 

@@ -113,4 +113,14 @@ def test_several_or_none_are_listed(
     told = capsys.readouterr().err
     assert "several studies wait to go on: " in told
     assert {"a", "b"} <= set(told.replace(",", "").replace(";", "").split())
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_one_without_studies(
+    make_study: MakeStudy, begun: list[argparse.Namespace], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_study("night", "interrupted")
+    Path("sweeps/optuna.db").write_bytes(b"noise" * 4000)
+    assert main(["resume"]) == ExitCode.ABORTED
+    assert "sweeps/optuna.db: cannot be read: file is not a database" in capsys.readouterr().err
+    assert not begun
     assert begun == []

@@ -80,6 +80,27 @@ def test_now_abandons_the_launch(make_study: MakeStudy) -> None:
 
 
 @pytest.mark.host
+def test_a_sweep_whose_study_cannot_be_read_is_asked_all_the_same(
+    make_study: MakeStudy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_study()
+    process = worker()
+    Path("sweeps/optuna.db").write_bytes(b"noise" * 4000)
+    assert main(["stop", "study.name=night"]) == ExitCode.OK
+    assert "study night has stopped" in capsys.readouterr().out
+    assert process.communicate(timeout=60)[0].endswith("ended in good order\n")
+    assert main(["stop", "study.name=night"]) == ExitCode.ABORTED
+    assert "'sqlite:///sweeps/optuna.db' cannot be opened: file is not a database" in capsys.readouterr().err
+
+
+@pytest.mark.study
+def test_a_study_that_is_none_is_said(make_study: MakeStudy, capsys: pytest.CaptureFixture[str]) -> None:
+    make_study()
+    assert main(["stop", "study.name=nigth"]) == ExitCode.USAGE
+    assert "there is no study 'nigth' in sweeps" in capsys.readouterr().err
+
+
+@pytest.mark.host
 def test_asking_twice_is_as_once() -> None:
     process = worker()
     for _ in range(3):

@@ -95,6 +95,16 @@ def test_studies_of_others_damaged_ones_and_other_files_are_told(
     assert sorted(path.stat().st_size for path in Path("sweeps").glob("o*.db")) == before
 
 
+def test_a_study_without_one_of_its_tables_is_told_without_statements(
+    make_study: MakeStudy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_study("night", "complete")
+    with closing(sqlite3.connect("sweeps/optuna.db")) as connection:
+        connection.execute("DROP TABLE trial_values")
+    (entry,) = listed(capsys).studies
+    assert (entry.state, entry.why) == ("damaged", "no such table: trial_values")
+
+
 @pytest.mark.parametrize("columns", ["40", "100", "160"])
 def test_it_fits_the_screen_and_holds_no_codes(
     make_study: MakeStudy, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str

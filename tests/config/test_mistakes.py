@@ -104,6 +104,7 @@ MISTAKES = [
     ("engine.flags.x=[1]", "engine.flags.x: [1]", "text, a number, true or false"),
     ("engine.flags.draft_max=3", "engine.flags.draft_max", "spec_draft_n_max"),
     ("study.storage=${oc.env:NOT_SET_ANYWHERE}", "study.storage: ", "the environment variable NOT_SET_ANYWHERE"),
+    ("study.storage='postgresql://me:a@hunter2@h/x'", "study.storage: 'postgresql://***@h/x'", "is written %40"),
     ("study.storage=${nope}", "study.storage: cannot be resolved", "'nope'"),
     ("study.storage=${study.storage}", "study.storage: cannot be resolved", "Recursive"),
     ("engine.command=[1]", "engine.command.0: 1", "should be text"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import optuna
@@ -385,6 +386,16 @@ def test_a_damaged_record_is_reported_with_its_trial(tmp_path: Path) -> None:
     trial_id = storage.get_trial_id_from_study_id_trial_number(study.store.optuna._study_id, proposal.trial_number)
     storage.set_trial_user_attr(trial_id, "launch:0", {"record": {"nonsense": 1}, "artifacts": []})
     with pytest.raises(SpecsweepError, match="trial 0: the stored record cannot be read"):
+        open_study(tmp_path).trials()
+
+
+def test_a_record_of_another_trial_is_reported_as_damaged(tmp_path: Path) -> None:
+    study = open_study(tmp_path)
+    assert _ask(study).trial_number == 0
+    record = launch(5.0, trial=7)
+    stored = {"record": json.loads(record.model_dump_json()), "artifacts": []}
+    study.store.optuna.set_user_attr("launch:0:1", stored)
+    with pytest.raises(SpecsweepError, match=r"trial 0: .*it says that it is of trial 7"):
         open_study(tmp_path).trials()
 
 

@@ -52,6 +52,7 @@ def test_a_secret_is_hidden_however_a_program_shows_it(text: str) -> None:
     [
         ("postgresql://me:s3/same@db/x", "postgresql://***@db/x"),
         ("postgresql://:s3same@db/x", "postgresql://***@db/x"),
+        ("postgresql://me:s3@same@db:5432/x", "postgresql://***@db:5432/x"),
         ("postgresql:///x?user=me&sslpassword=s3same&host=db", "postgresql:///x?user=me&sslpassword=***&host=db"),
         ("postgresql:///x?password=s3same", "postgresql:///x?password=***"),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from sweeper.__main__ import main
 from sweeper.deciding.plan import progress
 from sweeper.errors import ExitCode
 from sweeper.records import Purpose
+from sweeper.standing.beacon import Note
 from sweeper.standing.glance import glance
-from sweeper.standing.model import Standing
+from sweeper.standing.model import Left, Now, Standing
+from sweeper.standing.process import this_process
 from tests.core.drafting import BUDGET, measured, open_study, run
 from tests.fakes import EPOCH, launch
 
@@ -40,6 +43,39 @@ def test_a_glance_agrees_with_what_the_sweep_itself_knows(tmp_path: Path) -> Non
     assert max(seen.course) == max(
         study.store.optuna.get_trials(deepcopy=False)[n].value or 0 for n in range(1, 8)
     )
+
+
+def test_of_two_hosts_the_best_is_on_the_scale_of_the_first_and_both_baselines_count(tmp_path: Path) -> None:
+    study = open_study(tmp_path, sampler="random")
+    run(study, BUDGET.model_copy(update={"trials": 2}))
+    first = study.trials()[0].mean(OBJECTIVE)
+    assert first is not None
+    slower = launch(first / 2, number=1, purpose=Purpose.BASELINE).model_copy(update={"host": "slower"})
+    study.save(slower, {})
+    again = launch(first * 0.75, trial=1, number=1, purpose=Purpose.RECHECK)
+    study.save(again.model_copy(update={"host": "slower"}), {})
+    seen = glance(study.store, tmp_path, EPOCH)
+    assert seen.launches == {"baseline": 2, "search": 1, "recheck": 1}
+    assert seen.baseline == pytest.approx(first)
+    own = study.trials()[1].launches[0].metrics[OBJECTIVE]
+    assert seen.best is not None
+    assert seen.best.value == pytest.approx((own + 1.5 * first) / 2)
+    assert seen.best.ratio == pytest.approx(seen.best.value / first)
+
+
+def test_what_is_left_is_the_newest_word_of_any_host(tmp_path: Path) -> None:
+    study = open_study(tmp_path, sampler="random")
+    run(study, BUDGET)
+    process = this_process()
+    (tmp_path / "night-status").mkdir()
+    for name, seconds, launches in (("a", 0, 1), ("b", 1, 0)):
+        at = EPOCH + datetime.timedelta(seconds=seconds)
+        now = Now(worker=name, host="here", pid=process.pid, is_alive=None, written_at=at)
+        note = Note(process=process, now=now, left=Left(at=at, trials_total=8, launches=launches))
+        (tmp_path / "night-status" / f"{name}.json").write_text(note.model_dump_json())
+    left = glance(study.store, tmp_path, EPOCH).left
+    assert left is not None
+    assert left.launches == 0
 
 
 def test_the_json_can_be_read_back_and_has_the_documented_keys(
