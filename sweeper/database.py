@@ -31,6 +31,9 @@ Result = TypeVar("Result")
 LOCK_IDLE_S = 60.0
 """Who holds the lock on a study and says nothing for so long loses it: longer than any proposal takes."""
 
+HURRIED_S = 5.0
+"""How long a lost connection is tried again once a person or the system wants the end now."""
+
 _LOOK_S = 0.1
 _PAUSE_S = 1.0
 _OLDEST = 140000
@@ -53,6 +56,7 @@ class Database(Protocol):
     """What a study's store needs of its database."""
 
     say: Callable[[str], None]
+    is_hurried: Callable[[], bool]
 
     @property
     def is_shared(self) -> bool:
@@ -75,6 +79,7 @@ class FileDatabase:
 
     def __init__(self) -> None:
         self.say: Callable[[str], None] = _say_nothing
+        self.is_hurried: Callable[[], bool] = _never
 
     def exclusively(self, work: Callable[[], Result]) -> Result:
         """There is nobody else."""
@@ -92,7 +97,8 @@ class FileDatabase:
 class SharedDatabase:
     """PostgreSQL. `engine`: Optuna's own, with one connection; only one thread uses it.
 
-    A lost connection is tried again for `reconnect_s` seconds; then the error is raised as it came.
+    A lost connection is tried again for `reconnect_s` seconds, or HURRIED_S while `is_hurried`; then the error is
+    raised as it came.
     """
 
     is_shared = True
@@ -100,6 +106,7 @@ class SharedDatabase:
     def __init__(self, engine: Engine, study: str, reconnect_s: float, clock: Clock | None = None) -> None:
         self.engine = engine
         self.say: Callable[[str], None] = _say_nothing
+        self.is_hurried: Callable[[], bool] = _never
         self._key = int.from_bytes(hashlib.sha256(f"specsweep:{study}".encode()).digest()[:8], "big", signed=True)
         self._reconnect_s = reconnect_s
         self._clock = clock or SystemClock()
@@ -121,7 +128,10 @@ class SharedDatabase:
         """The result of `work`; done again when the connection was lost, unless that lost the lock too."""
         if self._fence.holder is not None:
             return work()
-        return _patiently(work, is_lost, self._reconnect_s, self.say, self._clock)
+        return _patiently(work, is_lost, self._patience_s, self.say, self._clock)
+
+    def _patience_s(self) -> float:
+        return min(HURRIED_S, self._reconnect_s) if self.is_hurried() else self._reconnect_s
 
     def connection(self) -> int:
         """How many were made until now; one that is lost is replaced first. Raises what that raises."""
@@ -210,13 +220,13 @@ def opened_patiently(work: Callable[[], Result], reconnect_s: float, clock: Cloc
     def passes(error: BaseException) -> bool:
         return is_lost(error) and not _was_never_reached(error)
 
-    return _patiently(work, passes, reconnect_s, _say_nothing, clock or SystemClock())
+    return _patiently(work, passes, lambda: reconnect_s, _say_nothing, clock or SystemClock())
 
 
 def _patiently(
     work: Callable[[], Result],
     passes: Callable[[BaseException], bool],
-    reconnect_s: float,
+    patience_s: Callable[[], float],
     say: Callable[[str], None],
     clock: Clock,
 ) -> Result:
@@ -227,11 +237,11 @@ def _patiently(
             result = work()
         except STORAGE_ERRORS as error:
             now_s = clock.monotonic_s()
-            if not passes(error) or (lost_at_s is not None and now_s - lost_at_s >= reconnect_s):
+            if not passes(error) or (lost_at_s is not None and now_s - lost_at_s >= patience_s()):
                 raise
             if lost_at_s is None:
                 lost_at_s = now_s
-                say(f"the study's database: {reason_of(error)}; tried again for {reconnect_s:g} s")
+                say(f"the study's database: {reason_of(error)}; tried again for {patience_s():g} s")
             clock.sleep(_PAUSE_S)
             continue
         if lost_at_s is not None:
@@ -269,8 +279,16 @@ def reason_of(error: BaseException) -> str:
 
 
 def _cause_of(error: BaseException) -> BaseException | None:
-    """What an error of the storage comes from; SQLAlchemy may complain of the transaction lost with it."""
-    return error.__cause__ or (error.__context__ if isinstance(error, SQLAlchemyError) else None)
+    """What an error of the storage comes from; SQLAlchemy may complain of the transaction lost with it.
+
+    What was on its way out when the error came is no cause of it.
+    """
+    before = error.__context__ if isinstance(error, SQLAlchemyError) else None
+    return error.__cause__ or (before if isinstance(before, Exception) else None)
+
+
+def _never() -> bool:
+    return False
 
 
 def _say_nothing(_: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sweeper.errors import ExitCode, SpecsweepError, SweepInterrupted
+from sweeper.errors import ExitCode, NightOver, SpecsweepError, SweepInterrupted
 
 INTERRUPTED = "interrupted; no server is left and nothing measured is lost"
 
@@ -32,6 +32,14 @@ def ending_of(error: BaseException) -> Ending:
     return _of_others(error)
 
 
+def _interruption_behind(error: BaseException) -> SweepInterrupted | None:
+    """The interruption during whose clearing up this error came; None: it came by itself."""
+    before = error.__context__
+    while before is not None and (not isinstance(before, SweepInterrupted) or isinstance(before, NightOver)):
+        before = before.__context__
+    return before
+
+
 def _of_others(error: BaseException) -> Ending:
     """A bug, or an error of a host, a disk or a database that ends a sweep."""
     from launchers.errors import HostBusy, LauncherError, StopFailed
@@ -45,6 +53,9 @@ def _of_others(error: BaseException) -> Ending:
         return Ending(ExitCode.ABORTED, f"stopped: {error}{listed}\nEnd these processes, then run again.")
     if isinstance(error, (LauncherError, OSError, *STORAGE_ERRORS)):
         told = reason_of(error) if isinstance(error, STORAGE_ERRORS) else str(error)
+        if isinstance(error, STORAGE_ERRORS) and (asked := _interruption_behind(error)):
+            away = f"the study's database could not be told: {plain(told, 2000)}"
+            return Ending(asked.exit_code, f"interrupted, and {away}\nWhat it was not told is measured again.")
         kept = "What is in the study is kept; mend this, then run again."
         return Ending(ExitCode.ABORTED, f"stopped: {plain(told, 2000)}\n{kept}")
     return Ending(ExitCode.BUG, f"a bug in specsweep: {type(error).__name__}: {error}")

@@ -100,6 +100,11 @@ class Interrupts:
             signal.setitimer(signal.ITIMER_REAL, 0)
             self._is_night_watched = False
 
+    @property
+    def is_abandoning(self) -> bool:
+        """Whether a person or the system wants the end now: nothing that is away is waited for any more."""
+        return self._pending is not None and not isinstance(self._pending, NightOver)
+
     def _notice(self, text: str) -> None:
         """Say it from a thread: a handler that interrupts a half-done write must not write to the same stream."""
         threading.Thread(target=self.say, args=(text,), daemon=True).start()

@@ -109,6 +109,7 @@ def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence
             view = Views(screen, FirstWinner(notifier, launcher.host))
             study, told = open_study(spec, engine, facts)
             study.store.database.say = view.notice
+            study.store.database.is_hurried = lambda: interrupts.is_abandoning
             with (
                 interrupts.saying(view.notice),
                 at_work(study.store, worker_of(spec.host), spec.study.lease_s) as (study.ownership, clock),

@@ -235,6 +235,27 @@ def test_a_database_that_stays_away_ends_the_sweep_with_what_the_driver_said(
     assert PASSWORD not in str(seen.value)
 
 
+def test_who_wants_the_end_now_is_not_kept_waiting_for_a_database(
+    postgres: Cluster, database: str, tmp_path: Path
+) -> None:
+    study = open_study(database, tmp_path)
+    shared = study.store.database
+    assert isinstance(shared, SharedDatabase)
+    clock = FakeClock()
+    patient = SharedDatabase(shared.engine, "night", reconnect_s=300, clock=clock)
+    patient.is_hurried = lambda: clock.elapsed_s >= 20
+    postgres.stop()
+    try:
+        with pytest.raises(SQLAlchemyError):
+            patient.patiently(lambda: study.store.optuna.get_trials())
+        assert 20 <= clock.elapsed_s < 30
+        with pytest.raises(SQLAlchemyError):
+            patient.patiently(lambda: study.store.optuna.get_trials())
+        assert clock.elapsed_s < 40
+    finally:
+        postgres.start()
+
+
 @pytest.mark.parametrize("lost", ["TRUNCATE studies CASCADE", "DROP SCHEMA public CASCADE; CREATE SCHEMA public"])
 def test_a_study_that_is_gone_with_its_server_is_one_message(
     postgres: Cluster, database: str, tmp_path: Path, lost: str
