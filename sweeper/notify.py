@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from launchers.clock import Clock, SystemClock
 from launchers.shell import run_program
 from sweeper.endings import ending_of
-from sweeper.errors import ConfigError, SweepInterrupted
+from sweeper.errors import ConfigError, ExitCode, SweepInterrupted
 from sweeper.http import ExchangeError, ExchangeTimeout, post
 from sweeper.known_secrets import KNOWN
 from sweeper.spec import NotifySpec
@@ -103,7 +103,9 @@ class Notifier:
             self.tell("interrupted", study, host, "interrupted; the same command goes on")
             raise
         except Exception as error:
-            self.tell("aborted", study, host, ending_of(error).text)
+            ending = ending_of(error)
+            is_asked = ending.code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+            self.tell("interrupted" if is_asked else "aborted", study, host, ending.text)
             raise
 
     def _work(self, name: str, send: Callable[[Message], str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import SQLAlchemyError
 
 from launchers.errors import HostBusy, StopFailed
 from sweeper.errors import ConfigError, ExitCode, SweepAborted, SweepInterrupted
@@ -169,6 +170,12 @@ def test_the_url_may_stand_in_the_environment_alone() -> None:
         assert SECRET not in str(refused.value)
 
 
+def while_ending(error: BaseException) -> BaseException:
+    """It came while the sweep was ending, as asked."""
+    error.__context__ = SweepInterrupted(ExitCode.TERMINATED)
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "event", "text"),
     [
@@ -176,6 +183,7 @@ def test_the_url_may_stand_in_the_environment_alone() -> None:
         (HostBusy("gpu1 is held by pid 7"), "aborted", "gpu1 is held by pid 7"),
         (StopFailed("still alive", ("pid 8 python",)), "aborted", "stopped: still alive\npid 8 python"),
         (KeyboardInterrupt(), "interrupted", "interrupted; the same command goes on"),
+        (while_ending(SQLAlchemyError("no answer")), "interrupted", "interrupted, and the study's database"),
     ],
 )
 def test_every_end_that_is_no_good_one_is_told(
