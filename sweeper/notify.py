@@ -12,7 +12,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit
 
@@ -97,16 +97,17 @@ class Notifier:
     @contextmanager
     def ending(self, study: str, host: str) -> Iterator[None]:
         """While open: an end that is no good one, whatever it is raised by, is told, and passes on."""
-        try:
+        with ExitStack() as whatever:
+            whatever.push(lambda _kind, error, _trace: self._tell_end(study, host, error))
             yield
-        except (SweepInterrupted, KeyboardInterrupt):
+
+    def _tell_end(self, study: str, host: str, error: BaseException | None) -> None:
+        if isinstance(error, (SweepInterrupted, KeyboardInterrupt)):
             self.tell("interrupted", study, host, "interrupted; the same command goes on")
-            raise
-        except Exception as error:
+        elif isinstance(error, Exception):
             ending = ending_of(error)
             is_asked = ending.code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
             self.tell("interrupted" if is_asked else "aborted", study, host, ending.text)
-            raise
 
     def _work(self, name: str, send: Callable[[Message], str]) -> None:
         while (message := self._queues[name].get()) is not None:
