@@ -16,6 +16,7 @@ from paramiko.pkey import UnknownKeyType
 from launchers.errors import HostLost, SshRefused
 from launchers.ssh_config import Hop
 
+_NO_ANSWER = "Authentication timeout."  # how paramiko words it; its class is that of a rejected key
 _MAX_AUTH_TRIES = 6  # sshd's default: with the last of them it hangs up
 
 
@@ -39,12 +40,12 @@ class Secrets:
 def log_in(transport: paramiko.Transport, hop: Hop, secrets: Secrets) -> None:
     """Try keys, then the password, until the host is satisfied.
 
-    Raises SshRefused with everything that was tried, HostLost when the connection broke meanwhile.
+    Raises SshRefused with everything that was tried, HostLost when the connection broke or fell silent meanwhile.
     """
     tried: list[str] = []
     num_rejected = 0
     for label, key in _keys(hop, secrets, tried):
-        outcome = _offer(transport, hop.user, key)
+        outcome = _offer(transport, hop, key)
         if outcome == "":
             return
         tried.append(f"{label}: {outcome}")
@@ -53,7 +54,7 @@ def log_in(transport: paramiko.Transport, hop: Hop, secrets: Secrets) -> None:
             break
     password = secrets.password()
     if transport.is_active() and password is not None:
-        if _offer(transport, hop.user, password) == "":
+        if _offer(transport, hop, password) == "":
             return
         tried.append(f"the password in {secrets.password_env}: rejected")
     what = "; ".join(tried) or "no key was found and no password is set"
@@ -66,16 +67,18 @@ def log_in(transport: paramiko.Transport, hop: Hop, secrets: Secrets) -> None:
     )
 
 
-def _offer(transport: paramiko.Transport, user: str, proof: paramiko.PKey | str) -> str:
-    """Try one key or password: "" when the login is complete, else how it ended."""
+def _offer(transport: paramiko.Transport, hop: Hop, proof: paramiko.PKey | str) -> str:
+    """Try one key or password: "" when the login is complete, else how it ended. Raises HostLost for no answer."""
     try:
         if isinstance(proof, str):
-            more = transport.auth_password(user, proof)  # also answers a keyboard-interactive prompt with it
+            more = transport.auth_password(hop.user, proof)  # also answers a keyboard-interactive prompt with it
         else:
-            more = transport.auth_publickey(user, proof)
+            more = transport.auth_publickey(hop.user, proof)
     except paramiko.BadAuthenticationType as error:
         return f"not a way to log in there (it takes {', '.join(error.allowed_types)})"
     except (paramiko.SSHException, EOFError, OSError) as error:
+        if str(error) == _NO_ANSWER:
+            raise HostLost(f"{hop}: no answer to the login within {transport.auth_timeout:g} s") from error
         return "rejected" if isinstance(error, paramiko.AuthenticationException) else f"failed ({error})"
     return "accepted, and a password is wanted as well" if more else ""
 

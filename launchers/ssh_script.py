@@ -44,13 +44,23 @@ def start_shell(channel: paramiko.Channel, token: str, timeout_s: float) -> None
     No terminal: with one, the end of the connection would kill what the script left running. The token, a random
     word, is how the shell is found again on the host.
     """
-    timer = threading.Timer(timeout_s, shut, (channel,))  # paramiko itself waits without a limit
+    timer = threading.Timer(timeout_s, _give_up, (channel,))  # paramiko itself waits without a limit
     timer.daemon = True
     timer.start()
     try:
         channel.exec_command(f"/bin/sh -s {token}")
     finally:
         timer.cancel()
+
+
+def _give_up(channel: paramiko.Channel) -> None:
+    """End the wait for the answer to a request on the channel.
+
+    To close it is not enough: a connection that broke in the moment before the request has closed it already, and
+    the request then waits for an event that nobody sets any more.
+    """
+    shut(channel)
+    channel.event.set()
 
 
 def end_shell_script(token: str) -> str:

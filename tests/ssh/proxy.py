@@ -28,6 +28,7 @@ class Proxy:
         self.num_connections = 0
         self._target_port = target_port
         self._state = "open"
+        self._num_cuts = 0
         self._pairs: list[_Pair] = []
         self._guard = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -55,6 +56,7 @@ class Proxy:
         """Reset every connection, and every new one."""
         with self._guard:
             self._state = "cut"
+            self._num_cuts += 1
         self._reset_all()
 
     def heal(self) -> None:
@@ -75,7 +77,7 @@ class Proxy:
             except OSError:
                 return
             with self._guard:
-                state = self._state
+                state, num_cuts = self._state, self._num_cuts
                 self.num_connections += 1
             try:
                 server = socket.create_connection(("127.0.0.1", self._target_port)) if state != "cut" else client
@@ -85,13 +87,13 @@ class Proxy:
                 _reset(client)
                 continue
             pair = _Pair(self, client, server)
-            with self._guard:  # the state may be another one by now, and a cut must find every pair or none
-                state = self._state
-                pair.is_frozen = state == "frozen"
-                if state != "cut":
+            with self._guard:  # a cut ends every connection that was counted before it, also when it has healed
+                is_cut = num_cuts != self._num_cuts
+                if not is_cut:
+                    pair.is_frozen = self._state == "frozen"
                     self._pairs.append(pair)
                     pair.start()
-            if state == "cut":
+            if is_cut:
                 pair.reset()
 
 

@@ -227,21 +227,28 @@ def test_a_process_that_merely_looks_like_our_holder_is_left_alone(
             assert innocent.poll() is None
 
 
+def cut_until(proxy: Proxy, sshd: Sshd, stage: str) -> None:
+    """Cut what connection there is, and wait until a new one has come as far as this line of sshd's log."""
+    count = sshd.log().count(stage)
+    proxy.cut()
+    proxy.heal()
+    until(lambda: sshd.log().count(stage) > count, f"it is tried again, up to: {stage}")
+
+
 @pytest.mark.slow
 def test_a_lock_is_taken_again_after_breaks_while_it_was_taken_again(
-    make_shell: MakeShell, proxy: Proxy, lock: Path
+    make_shell: MakeShell, proxy: Proxy, lock: Path, sshd: Sshd
 ) -> None:
-    shell = make_shell(port=proxy.port, pace=PATIENT, connect_timeout_s=1)
+    shell = make_shell(port=proxy.port, pace=PATIENT, connect_timeout_s=2)
     with shell.hold(str(lock)):
         (stale,) = holders(lock)
         proxy.freeze()
         until(lambda: shell.num_breaks() == 1, "the dead link is noticed")
+        assert is_running(stale), "sshd has not noticed anything: the test is about this"
         proxy.delay_s = 0.05
-        for _ in range(3):  # each of these ends an attempt at another stage
-            proxy.heal()
-            count = proxy.num_connections
-            until(lambda seen=count: proxy.num_connections > seen, "it is tried again")  # type: ignore[misc]
-            proxy.cut()
+        for stage in ("Connection from", "Accepted publickey", "Starting session"):
+            cut_until(proxy, sshd, stage)
+        proxy.cut()
         proxy.delay_s = 0
         proxy.heal()
         assert shell.run("exit 3", timeout_s=20).exit_code == 3

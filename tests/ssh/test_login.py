@@ -124,6 +124,16 @@ def test_a_refused_login_says_what_was_tried(sshd: Sshd, tmp_path: Path) -> None
     assert "SPECSWEEP_SSH_PASSWORD" in message
 
 
+def test_a_login_that_nobody_answers_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("launchers.ssh_link._LOGIN_TIMEOUT_S", 0.5)
+    slow = "AuthorizedKeysFile none\nAuthorizedKeysCommand /usr/bin/sleep 4\nAuthorizedKeysCommandUser root\n"
+    with Sshd(tmp_path / "sshd", extra=slow) as sshd:
+        shell = SshShell(sshd.target(), pace=IMPATIENT)
+        with pytest.raises(HostLost, match=r"no answer to the login within 0\.5 s") as lost:
+            shell.run(":", timeout_s=20)
+        assert not isinstance(lost.value, SshRefused), "it is worth another try"
+
+
 def test_the_right_key_is_found_among_several(sshd: Sshd, tmp_path: Path) -> None:
     stray = make_key(tmp_path / "stray")
     config = sshd.config("gpu", IdentityFile=f"{stray}\n  IdentityFile {sshd.key}")

@@ -10,7 +10,11 @@ import paramiko
 import pytest
 
 from launchers.clock import SystemClock
-from launchers.ssh_script import exchange
+from launchers.ssh_link import open_link
+from launchers.ssh_script import LOST, exchange, start_shell
+from tests.launchers.conftest import until
+from tests.ssh.proxy import Proxy
+from tests.ssh.sshd import Sshd
 
 pytestmark = pytest.mark.host
 
@@ -67,3 +71,21 @@ def test_an_answer_that_arrives_between_a_look_and_the_question_whether_it_ended
     os.close(channel.write_end)
     assert result is not None
     assert (result.exit_code, result.stdout) == (0, b"the whole answer")
+
+
+def test_a_connection_that_breaks_in_the_moment_before_a_request_is_not_waited_for(
+    sshd: Sshd, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = open_link(sshd.target(port=proxy.port), "gpu")
+    channel = link.transport.open_session(timeout=20)
+    prepare = channel._event_pending  # type: ignore[attr-defined]
+
+    def break_first() -> None:
+        proxy.cut()
+        until(lambda: channel.closed and not link.is_alive(), "paramiko has noticed")
+        prepare()
+
+    monkeypatch.setattr(channel, "_event_pending", break_first)
+    with pytest.raises(LOST):
+        start_shell(channel, "specsweep-test", timeout_s=1.0)
+    link.close()
