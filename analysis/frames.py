@@ -19,7 +19,7 @@ from sweeper.records import (
     duration_s,
 )
 from sweeper.spec import ServerConfig
-from sweeper.stats import spread_pct
+from sweeper.statistics.stats import spread_pct
 
 _METRIC_TYPES = {name: "Float64" for name in METRICS if name != "speedup"}
 TIME = "datetime64[us, UTC]"

@@ -13,7 +13,7 @@ from analysis.reading import Reading, read
 from analysis.request_frames import requests_frame
 from sweeper.deciding.verdict import Verdict
 from sweeper.engines.registry import engine_for
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 DEFAULT_ENGINE = "llamacpp"
 """For a study that stopped before it wrote down its engine: nothing was measured that an engine could judge."""

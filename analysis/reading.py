@@ -15,7 +15,6 @@ from sweeper.deciding.lossless import Gate
 from sweeper.deciding.sharing import CLOSING_HOST, scale_host
 from sweeper.deciding.verdict import Simplicity, Verdict, decide, fresh_launches
 from sweeper.errors import ConfigError
-from sweeper.kept_run import COMPLETE, kept_runs
 from sweeper.kept_search import KeptSearch
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
@@ -24,7 +23,8 @@ from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s
 from sweeper.secrets import MASK, is_secret_name, secrets_of
 from sweeper.space import num_combinations
 from sweeper.spec import ServerConfig
-from sweeper.storage import StudyStore
+from sweeper.storing.kept_run import COMPLETE, kept_runs
+from sweeper.storing.storage import StudyStore
 
 ALLOW_LOSSY = "allow_lossy"
 """The fact in which a study keeps whether lossy configurations may win."""
@@ -46,7 +46,7 @@ class Reading:
     `recorded` has everything; `trials` is what may be compared, `aside` what may not. `objective` is the metric
     that holds what configurations are ranked by, `objective_text` how that was asked for.
     `settled`: a sweep has ended and nothing was measured since. `all_reduce`: what was timed without a server.
-    `ended`: how the last run did (sweeper/kept_run.py); empty where that is not known.
+    `ended`: how the last run did (sweeper/storing/kept_run.py); empty where that is not known.
     `space`: how many combinations the space has, and how many of them are legal and distinct, where that is known.
     """
 

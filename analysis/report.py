@@ -40,7 +40,7 @@ from analysis.sections import (
 from analysis.sections.definitions import definitions
 from analysis.sections.findings import Finding, diagnosis
 from sweeper.deciding.verdict import Simplicity
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 FIRST: Sequence[Callable[[Reading], Section | None]] = (results.verdict, results.comparison, prompts.prompts)
 """What is read before the findings of the diagnosis. A section is None when there is nothing to say."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from analysis.frames import TIME, frame_of
 from sweeper.records import LaunchRecord, RequestResult, TrialRecord, launch_artifact_name
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 REQUEST_COLUMNS: Mapping[str, str] = {
     "trial": "Int64",

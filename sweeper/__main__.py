@@ -1,4 +1,4 @@
-"""The command line. What each command is called and takes: usage.py; what it does: commands/."""
+"""The command line. What each command is called and takes: usage/; what it does: commands/."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sweeper.command_line import complain, parse
 from sweeper.endings import ending_of
 from sweeper.errors import ConfigError, ExitCode, SweepInterrupted
 from sweeper.garbage import no_search_for_garbage
 from sweeper.known_secrets import KNOWN
 from sweeper.streams import settle_stdout, settle_streams
+from sweeper.usage.command_line import complain, parse
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,13 +9,13 @@ import optuna
 from optuna.trial import TrialState as OptunaState
 
 from sweeper.books import Books
-from sweeper.candidates import Candidates
 from sweeper.records import TrialRecord
 from sweeper.samplers.choice import Listed, SamplerSettings, make_factory
 from sweeper.samplers.distinct import DistinctSampler, SpaceExhausted
 from sweeper.samplers.encoding import suggest
+from sweeper.searching.candidates import Candidates
 from sweeper.spec import ServerConfig
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 _EXHAUSTED = "exhausted_at"
 """After so many trials nothing untried was found; more trials (enqueued ones) make it worth another look."""

@@ -9,7 +9,7 @@ from sweeper.errors import FailureKind
 from sweeper.policy import POLICY, Fault
 from sweeper.secrets import masked_config
 from sweeper.spec import ServerConfig
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 CONSTRAINT = "specsweep"
 """Optuna's name for our one constraint: 0 for a measured trial, 1 for one that is infeasible."""

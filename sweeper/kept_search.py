@@ -6,16 +6,16 @@ import json
 
 from pydantic import ValidationError
 
-from sweeper.candidates import Candidates
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import canonical_as_told, engine_for
 from sweeper.errors import ConfigError
 from sweeper.frozen import Frozen
 from sweeper.probing.findings import all_reduce_of
+from sweeper.searching.candidates import Candidates
+from sweeper.searching.speculation import Physics
 from sweeper.secrets import masked_config
 from sweeper.spec import ServerConfig, SpaceSpec
-from sweeper.speculation import Physics
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 _FACT = "searched"
 

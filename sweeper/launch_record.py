@@ -6,13 +6,13 @@ import datetime
 from collections.abc import Mapping, Sequence
 
 from sweeper.errors import TrialError
-from sweeper.launch_trace import LaunchTrace
 from sweeper.measuring.gpu_watch import GpuWatch
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
 from sweeper.provenance import provenance_of
 from sweeper.records import Failure, LaunchRecord, Measurement, PhaseTime, Proposal, WorkloadResult
 from sweeper.rig import Rig
+from sweeper.serving.launch_trace import LaunchTrace
 from sweeper.spec import FlagValue
 
 Measured = Mapping[str, Measurement]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sweeper.breaker import Breaker, Launch
 from sweeper.deciding.plan import start_limit_s
 from sweeper.deciding.verdict import Verdict
 from sweeper.errors import FailureKind, NightOver, SweepAborted, SweepInterrupted
 from sweeper.facts import changes_between, facts_now
-from sweeper.health import read_health
-from sweeper.leases import LeaseLost
-from sweeper.night import Night
+from sweeper.nights.breaker import Breaker, Launch
+from sweeper.nights.health import read_health
+from sweeper.nights.night import Night
 from sweeper.probing.nccl import NcclProbe
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.rig import Rig
+from sweeper.storing.leases import LeaseLost
 from sweeper.study import Study
 from sweeper.tracking import Tracker, view_name
 from sweeper.trial import run_launch

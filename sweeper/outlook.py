@@ -20,7 +20,7 @@ from sweeper.records import Reference, TrialRecord, TrialState
 from sweeper.samplers.choice import PHYSICS, SamplerSettings
 from sweeper.samplers.physics import is_enough
 from sweeper.spec import BudgetSpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 Answer = TypeVar("Answer")
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sweeper.records import TrialRecord
-from sweeper.stats import fisher_greater
+from sweeper.statistics.stats import fisher_greater
 from sweeper.text_marks import are_marks, divergence, is_same, length_of
 
 _FIRST = 16

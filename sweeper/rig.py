@@ -9,10 +9,10 @@ from launchers.base import Launcher
 from launchers.clock import Clock
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.interrupts import Interrupts
-from sweeper.launch_trace import ServerRig
 from sweeper.live import View
 from sweeper.measuring.load import Load
-from sweeper.placing import Placing
+from sweeper.serving.launch_trace import ServerRig
+from sweeper.serving.placing import Placing
 from sweeper.spec import ServerConfig, SweepSpec
 
 _PROBE_TOKENS = 8

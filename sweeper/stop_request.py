@@ -7,12 +7,12 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweeper.database import SharedDatabase
-from sweeper.leases import STOP_REQUEST, WORKER, living_workers
 from sweeper.spec import StudySpec
 from sweeper.standing.asking import ask_to_end
 from sweeper.standing.beacon import Note, notes
-from sweeper.storage import StudyStore
+from sweeper.storing.database import SharedDatabase
+from sweeper.storing.leases import STOP_REQUEST, WORKER, living_workers
+from sweeper.storing.storage import StudyStore
 
 
 @dataclass(frozen=True)

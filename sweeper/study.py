@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from sweeper.asking import Asking
-from sweeper.candidates import Candidates
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.hosts import on_scale_of, value_to_tell
 from sweeper.deciding.plan import Progress, Step
@@ -21,15 +20,16 @@ from sweeper.deciding.sharing import Ranking as Ranking
 from sweeper.deciding.verdict import Simplicity, Verdict, decide
 from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint
-from sweeper.leases import LeaseLost
 from sweeper.outlook import Outlook
-from sweeper.ownership import Ownership, Sole, still_there
 from sweeper.policy import POLICY
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialRecord, TrialState
 from sweeper.samplers.choice import SamplerSettings
+from sweeper.searching.candidates import Candidates
 from sweeper.spec import BudgetSpec, ServerConfig
-from sweeper.storage import StudyStore
-from sweeper.study_facts import identity_of, kept_verdict, require_same_settings
+from sweeper.storing.leases import LeaseLost
+from sweeper.storing.ownership import Ownership, Sole, still_there
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_facts import identity_of, kept_verdict, require_same_settings
 
 
 class Study:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sweeper.candidates import Candidates
 from sweeper.deciding.lossless import Gate
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.fingerprint import fingerprint
 from sweeper.kept_search import KeptSearch, candidates_of
 from sweeper.probing.findings import all_reduce_of
 from sweeper.samplers.choice import PHYSICS, SamplerSettings
-from sweeper.searching import search_of, unknown_to_physics
+from sweeper.searching.candidates import Candidates
+from sweeper.searching.choice import search_of, unknown_to_physics
+from sweeper.searching.speculation import Physics
+from sweeper.searching.warm_start import earlier_observations
 from sweeper.spec import ServerConfig, SweepSpec
-from sweeper.speculation import Physics
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_facts import identity_of, searched_otherwise
 from sweeper.study import Ranking, Study
-from sweeper.study_facts import identity_of, searched_otherwise
-from sweeper.warm_start import earlier_observations
 
 
 @dataclass(frozen=True)

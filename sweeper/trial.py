@@ -9,7 +9,6 @@ from sweeper.engines.environ import environ_argv, parse_environ
 from sweeper.errors import FailureKind, TrialError
 from sweeper.http import Target
 from sweeper.launch_record import LaunchDraft, Measured
-from sweeper.launch_trace import LaunchTrace, host_errors
 from sweeper.measuring.benchmark import Bench, measure
 from sweeper.measuring.figures import pooled_drafts
 from sweeper.measuring.gpu_watch import GpuWatch
@@ -17,7 +16,8 @@ from sweeper.measuring.host_load import HostLoad, python_of, send_all_from
 from sweeper.objective import SCORE
 from sweeper.records import GpuWindow, LaunchRecord, Measurement, Proposal
 from sweeper.rig import Rig
-from sweeper.server import new_nonce, pick_port, running_server
+from sweeper.serving.launch_trace import LaunchTrace, host_errors
+from sweeper.serving.server import new_nonce, pick_port, running_server
 from sweeper.text import plain
 from sweeper.workload_spec import WorkloadSpec
 

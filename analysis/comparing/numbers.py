@@ -15,7 +15,7 @@ from analysis.reading import Reading
 from sweeper.deciding.launches import usable
 from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import FlagValue
-from sweeper.stats import CONFIDENCE, exp, t_quantile
+from sweeper.statistics.stats import CONFIDENCE, exp, t_quantile
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """How good a drafter has to be: the accept_length at which it equals the baseline, its step time being as
-measured. `specsweep predict` says the same of any configuration (sweeper/break_even.py).
+measured. `specsweep predict` says the same of any configuration (sweeper/predicting/break_even.py).
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from analysis.diagnose.context import Context, Point, Span, pct_text, percent
 from analysis.diagnose.finding import Evidence, Finding, Severity
-from sweeper.break_even import needed_accept_length
-from sweeper.least_squares import Interval
-from sweeper.stats import exp
+from sweeper.predicting.break_even import needed_accept_length
+from sweeper.statistics.least_squares import Interval
+from sweeper.statistics.stats import exp
 
 
 @dataclass(frozen=True)

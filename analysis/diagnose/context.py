@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sweeper.break_even import Pace, Paces
 from sweeper.deciding.drift import Drift
 from sweeper.deciding.noise import Noise
 from sweeper.engines.base import Speculation
 from sweeper.engines.registry import roles_of, simplicity_of, speculates_of
-from sweeper.least_squares import Interval
-from sweeper.least_squares import Noise as ValueNoise
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
+from sweeper.predicting.break_even import Pace, Paces
 from sweeper.records import TrialRecord
 from sweeper.spec import FlagValue, ServerConfig
-from sweeper.stats import exp
+from sweeper.statistics.least_squares import Interval
+from sweeper.statistics.least_squares import Noise as ValueNoise
+from sweeper.statistics.stats import exp
 
 THROUGHPUTS = ("output_throughput", "decode_throughput", "mean_prompt_throughput")
 """Objectives in tokens per second: what accept_length over step time gives."""

@@ -16,9 +16,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from analysis.diagnose.context import Context, Point, Settings
-from sweeper.least_squares import Interval, around, fit, independent
 from sweeper.spec import FlagValue
-from sweeper.stats import f_above
+from sweeper.statistics.least_squares import Interval, around, fit, independent
+from sweeper.statistics.stats import f_above
 
 PAIRED, MODEL, CONFOUNDED = "paired", "model", "confounded"
 

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from analysis.diagnose.context import Context, Point
 from analysis.diagnose.finding import Evidence, Finding, Severity
 from analysis.diagnose.step_time import Model, step_model
-from sweeper.least_squares import Interval
+from sweeper.statistics.least_squares import Interval
 
 MIN_VERIFY_STEPS = 100
 """Shares of fewer steps are too uncertain to be shown."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from analysis.diagnose.context import Context, pct_text, percent
 from analysis.diagnose.finding import Evidence, Finding, Severity
 from sweeper.deciding.launches import usable
-from sweeper.least_squares import around
 from sweeper.records import LaunchRecord
+from sweeper.statistics.least_squares import around
 
 MIN_COLD_PCT = 2.0
 """A first pass this much slower than the later ones was not warm; less is rounding."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from analysis.diagnose.context import Context, Point, numbers
 from analysis.diagnose.finding import Evidence, Finding, Severity
 from analysis.diagnose.step_time import Model, Step, baseline_ms, ms_text, same_baseline, step_model, steps_of
-from sweeper.least_squares import Interval, around
+from sweeper.statistics.least_squares import Interval, around
 
 
 def step_split(context: Context) -> Finding | None:

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from analysis.diagnose.context import Context, Point
-from sweeper.least_squares import Fit, Interval, fit
+from sweeper.statistics.least_squares import Fit, Interval, fit
 
 
 @dataclass(frozen=True)

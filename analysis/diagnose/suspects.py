@@ -9,9 +9,9 @@ from analysis.diagnose.context import Context, pct_text, percent
 from analysis.diagnose.finding import Evidence, Finding, Severity
 from sweeper.deciding.launches import hours_between
 from sweeper.errors import FailureKind
-from sweeper.least_squares import Noise, around, fit
 from sweeper.records import LaunchRecord, TrialRecord
-from sweeper.stats import exp
+from sweeper.statistics.least_squares import Noise, around, fit
+from sweeper.statistics.stats import exp
 
 NEVER_KEPT = 1.05
 """accept_length below it: `EAGLE` instead of `EAGLE3` gives 1.00 silently, a draft of random weights 1.004."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.diagnose.context import Context, numbers, pct_text, percent
 from analysis.diagnose.finding import Evidence, Finding, Severity
-from sweeper.least_squares import around
+from sweeper.statistics.least_squares import around
 
 MAX_SHOWN = 8
 

@@ -18,7 +18,7 @@ from analysis.reading import Reading
 from sweeper.metrics import METRICS
 from sweeper.naming import without_common_words
 from sweeper.records import TrialRecord, TrialState
-from sweeper.stats import CONFIDENCE, exp, t_quantile
+from sweeper.statistics.stats import CONFIDENCE, exp, t_quantile
 from sweeper.text import plain
 
 MAX_ROWS = 30

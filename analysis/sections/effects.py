@@ -10,10 +10,10 @@ from analysis.plots.bars import bars
 from analysis.plots.chart import symbol
 from analysis.plots.forest import Frame, Row, forest
 from analysis.reading import Reading
-from sweeper.effects import SIGNIFICANT, Effect, Effects, Interaction, effects_of
-from sweeper.importances import FEW_TRIALS, importances
 from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import FlagValue
+from sweeper.statistics.effects import SIGNIFICANT, Effect, Effects, Interaction, effects_of
+from sweeper.statistics.importances import FEW_TRIALS, importances
 
 MAX_TRIALS = 4000
 """Of more trials, the newest so many are looked at."""

@@ -25,7 +25,7 @@ from sweeper.deciding.verdict import Comparison, VerdictKind
 from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
 from sweeper.records import TrialRecord, TrialState
-from sweeper.stats import CONFIDENCE
+from sweeper.statistics.stats import CONFIDENCE
 
 MAX_VALUES = 8
 _CONFIDENCE = f"{100 * CONFIDENCE:.0f} %"

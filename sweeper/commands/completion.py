@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from sweeper.completing import candidates
-from sweeper.completion_scripts import SCRIPTS
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.usage import SHELLS
+from sweeper.usage.completing import candidates
+from sweeper.usage.completion_scripts import SCRIPTS
+from sweeper.usage.table import SHELLS
 
 
 def completion(arguments: argparse.Namespace) -> ExitCode:

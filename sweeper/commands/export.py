@@ -15,7 +15,7 @@ from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode, Together
 from sweeper.exporting.bundle import FORMATS, Bundle, OwnSide, bundle, write
 from sweeper.exporting.chosen import ADVISED, BASELINE, BEST, Choice, choose, handover_of, loads_of
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.text import plain
 
 ALL = "all"

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from launchers.children import run_side_by_side
 from launchers.errors import LauncherError
 from sweeper import config
-from sweeper.addresses import is_shared, masked
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.host_spec import HostSpec
-from sweeper.leases import Worker
-from sweeper.notify import ends_told
+from sweeper.nights.notify import ends_told
+from sweeper.storing.addresses import is_shared, masked
+from sweeper.storing.leases import Worker
 from sweeper.streams import lenient
 from sweeper.text import plain, without_codes
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from launchers.masking import masked_words, secret_words
-from sweeper.addresses import has_password
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, SweepSpec
+from sweeper.storing.addresses import has_password
 
 _MAX_SAMPLES = 300
 

@@ -14,10 +14,10 @@ from sweeper.commands.screen import screen
 from sweeper.config.mistakes import shown
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ExitCode, Together
-from sweeper.storage import StudyStore
-from sweeper.what_if import ask
-from sweeper.what_if_words import as_data
-from sweeper.what_if_words import words as answer_lines
+from sweeper.predicting.what_if import ask
+from sweeper.predicting.what_if_words import as_data
+from sweeper.predicting.what_if_words import words as answer_lines
+from sweeper.storing.storage import StudyStore
 
 _NARROW = 60
 """Below so many columns the numbers stand close to one another."""

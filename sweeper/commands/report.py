@@ -16,7 +16,7 @@ from sweeper.engines.registry import simplicity_of
 from sweeper.errors import ConfigError, ExitCode, StorageUnusable, Together
 from sweeper.garbage import no_search_for_garbage
 from sweeper.spec import STUDY_NAME, StudySpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.text import plain
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ from pathlib import Path
 from launchers.clock import SystemClock
 from launchers.masking import masked_words
 from sweeper import config
-from sweeper.catalogue import Catalogue, Entry, catalogue
 from sweeper.commands.fleet import HOSTS, SLURM
 from sweeper.commands.run import run
 from sweeper.errors import ConfigError, ExitCode, StorageUnusable
 from sweeper.fingerprint import IMPORTED
-from sweeper.kept_run import INTERRUPTED, NIGHT_OVER, STOPPED, KeptRun, kept_runs
-from sweeper.notify import ends_told
+from sweeper.nights.notify import ends_told
 from sweeper.spec import StudyPlace, StudySpec
-from sweeper.storage import StudyStore
+from sweeper.standing.catalogue import Catalogue, Entry, catalogue
+from sweeper.storing.kept_run import INTERRUPTED, NIGHT_OVER, STOPPED, KeptRun, kept_runs
+from sweeper.storing.storage import StudyStore
 from sweeper.streams import lenient
 
 GOES_ON = (INTERRUPTED, NIGHT_OVER, STOPPED)

@@ -19,7 +19,6 @@ from launchers.masking import masked_words
 from launchers.shell import LocalShell
 from launchers.slurm import node
 from sweeper import config, tracking
-from sweeper.addresses import is_shared
 from sweeper.commands.fleet import hosts_of, is_for_slurm, run_on_all, worker_of
 from sweeper.commands.hosts import make_launcher, standing_on
 from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
@@ -30,21 +29,22 @@ from sweeper.endings import ending_of
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode, SpecsweepError, SweepAborted
 from sweeper.facts import read_host_facts
-from sweeper.first_winner import FirstWinner
 from sweeper.interrupts import Interrupts
-from sweeper.kept_run import KeptRun, how_it_ended, kept_run
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import is_unfinished, run_sweep
 from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
-from sweeper.notify import Notifier, ends_told
-from sweeper.on_finish import Leaving
-from sweeper.ownership import at_work
+from sweeper.nights.first_winner import FirstWinner
+from sweeper.nights.notify import Notifier, ends_told
+from sweeper.nights.on_finish import Leaving
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.spec import SweepSpec
 from sweeper.standing.beacon import Beacon
-from sweeper.storage import STORAGE_ERRORS
+from sweeper.storing.addresses import is_shared
+from sweeper.storing.kept_run import KeptRun, how_it_ended, kept_run
+from sweeper.storing.ownership import at_work
+from sweeper.storing.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
 from sweeper.study import Study
 from sweeper.study_setup import open_study

@@ -10,12 +10,12 @@ from launchers.masking import secret_words
 from launchers.shell import LocalShell
 from launchers.slurm import Entry, SlurmJobs, option_mistake
 from sweeper import config
-from sweeper.addresses import is_shared, masked
 from sweeper.commands.fleet import HOSTS, SLURM
 from sweeper.commands.slurm_watch import Watch
 from sweeper.errors import ConfigError, ExitCode
-from sweeper.notify import ends_told
+from sweeper.nights.notify import ends_told
 from sweeper.spec import SweepSpec
+from sweeper.storing.addresses import is_shared, masked
 from sweeper.text import plain
 
 _NODES = f"{SLURM}nodes"

@@ -19,7 +19,7 @@ from sweeper.garbage import no_search_for_garbage
 from sweeper.standing.glance import glance
 from sweeper.standing.model import Standing
 from sweeper.standing.words import lines
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.streams import lenient
 
 LEAST_WATCH_S = 0.5

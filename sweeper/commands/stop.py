@@ -8,17 +8,17 @@ from pathlib import Path
 
 from launchers.clock import Clock, SystemClock
 from sweeper import config
-from sweeper.addresses import is_shared
 from sweeper.commands.as_json import print_json
 from sweeper.commands.hosts import make_launcher, standing_on
 from sweeper.errors import ConfigError, ExitCode, SpecsweepError, StorageUnusable
-from sweeper.kept_run import COMPLETE, kept_runs
-from sweeper.on_finish import name_of
+from sweeper.nights.on_finish import name_of
 from sweeper.spec import StudyPlace
 from sweeper.standing.glance import glance
 from sweeper.standing.words import progress_text
 from sweeper.stop_request import AtWork, StopRequest
-from sweeper.storage import StudyStore
+from sweeper.storing.addresses import is_shared
+from sweeper.storing.kept_run import COMPLETE, kept_runs
+from sweeper.storing.storage import StudyStore
 from sweeper.text import plain
 
 _LOOK_S = 0.5

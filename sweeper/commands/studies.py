@@ -12,12 +12,12 @@ from rich.text import Text
 
 from launchers.clock import SystemClock
 from sweeper import config
-from sweeper.catalogue import Catalogue, Entry, catalogue
 from sweeper.commands.as_json import print_json
 from sweeper.commands.screen import screen
 from sweeper.errors import ExitCode
 from sweeper.garbage import no_search_for_garbage
 from sweeper.metrics import METRICS
+from sweeper.standing.catalogue import Catalogue, Entry, catalogue
 from sweeper.tally import spent
 from sweeper.text import plain
 

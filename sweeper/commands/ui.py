@@ -7,7 +7,7 @@ import argparse
 from sweeper import config, tracking
 from sweeper.errors import ConfigError, ExitCode, StorageUnusable
 from sweeper.spec import StudyPlace
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 
 def ui(arguments: argparse.Namespace) -> ExitCode:

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from sweeper.addresses import is_shared, normal_url
 from sweeper.config.mistakes import one_line, schema_mistakes, shown
 from sweeper.errors import ConfigError
 from sweeper.spec import NotifySpec, StudyPlace
+from sweeper.storing.addresses import is_shared, normal_url
 from sweeper.tracking.place import uri_mistake
 
 _NOT_IN_URL = re.compile(r"[?#%\\\x00-\x1f]")

@@ -20,7 +20,7 @@ from sweeper.config.workloads import BuiltWorkloads, build_workloads
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ConfigError
 from sweeper.probing.settings import probe_mistakes
-from sweeper.searching import sampler_mistakes
+from sweeper.searching.choice import sampler_mistakes
 from sweeper.space import domain_values
 from sweeper.spec import Domain, FlagValue, Interval, SweepSpec
 

@@ -13,7 +13,7 @@ from sweeper.deciding.drift import drift_of
 from sweeper.deciding.noise import noise_expected_of
 from sweeper.deciding.values import values_of
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
-from sweeper.stats import Group, t_quantile
+from sweeper.statistics.stats import Group, t_quantile
 
 NEAR = 0.975
 """One-sided: of two equal configurations the worse one is kept with this probability."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from sweeper.deciding.fresh import MIN_ROUNDS, Before, Confirmed, attempts, compare
-from sweeper.ratios import NORMAL, Ratio
 from sweeper.records import Purpose, TrialRecord
+from sweeper.statistics.ratios import NORMAL, Ratio
 
 LOOK_ALPHA = 0.001
 """A gain ends the confirmation early only when chance would show it this rarely: looking several times is then

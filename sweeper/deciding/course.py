@@ -10,7 +10,7 @@ from sweeper.deciding.drift import drift_of
 from sweeper.deciding.launches import usable
 from sweeper.deciding.noise import expected_launch_noise
 from sweeper.records import LaunchRecord, TrialRecord
-from sweeper.stats import t_quantile
+from sweeper.statistics.stats import t_quantile
 
 MAX_POINTS = 60
 """More are not shown in a line of text."""

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime
 
 from sweeper.deciding.launches import hours_between, usable
 from sweeper.records import LaunchRecord, Record
-from sweeper.stats import trend
+from sweeper.statistics.stats import trend
 
 ALPHA = 0.05
 """A trend is taken for drift when noise alone would show it this rarely."""

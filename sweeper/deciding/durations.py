@@ -16,7 +16,7 @@ from functools import cached_property
 from sweeper.deciding.per_trial import PerTrial
 from sweeper.records import LaunchRecord, TrialRecord, duration_s
 from sweeper.spec import ServerConfig
-from sweeper.stats import t_quantile
+from sweeper.statistics.stats import t_quantile
 
 UPPER = 0.95
 """A launch takes no longer than the bound with this probability."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from sweeper.deciding.choosing import Choosing, choosing
 from sweeper.deciding.comparable import differing
 from sweeper.deciding.launches import hours_between, lost_to_host, usable
-from sweeper.ratios import Evidence, Ratio, Terms, evidence, ratios_to_control
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
-from sweeper.stats import Group, uneven_spreads
+from sweeper.statistics.ratios import Evidence, Ratio, Terms, evidence, ratios_to_control
+from sweeper.statistics.stats import Group, uneven_spreads
 
 MIN_ROUNDS = 2
 """One launch each knows no spread."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sweeper.deciding.drift import Drift
 from sweeper.deciding.values import Value, values_of
 from sweeper.records import LaunchRecord, Record, TrialRecord
-from sweeper.stats import pooled_variance
+from sweeper.statistics.stats import pooled_variance
 
 PRIOR_LAUNCH_PCT = 1.5
 """What one start differs from the next by, before anything is known of this host.

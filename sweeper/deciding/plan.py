@@ -19,7 +19,7 @@ from sweeper.deciding.shortlist import Shortlist, shortlist
 from sweeper.deciding.values import mean_of
 from sweeper.records import LaunchRecord, Purpose, TrialRecord, TrialState, duration_s
 from sweeper.spec import BudgetSpec
-from sweeper.stats import pooled_variance
+from sweeper.statistics.stats import pooled_variance
 
 MAX_ROUNDS_AGAIN = 3
 """A host on which something changes again and again is confirmed so many times over, and then no more."""

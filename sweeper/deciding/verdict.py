@@ -18,7 +18,7 @@ from sweeper.deciding.verdict_words import words
 from sweeper.naming import difference_text
 from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import ServerConfig
-from sweeper.stats import CONFIDENCE
+from sweeper.statistics.stats import CONFIDENCE
 
 MAX_RIVALS = 5
 """Without confirmed finalists so many of the best are shown."""

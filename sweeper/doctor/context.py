@@ -15,12 +15,12 @@ from launchers.ssh import SshShell
 from launchers.ssh_way import Way, walk
 from launchers.standing import Standing
 from sweeper import facts as host_facts
-from sweeper.candidates import Candidates
 from sweeper.doctor.cards import QUESTIONS
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.fitting import gpus_needed
-from sweeper.health import HEALTH_TIMEOUT_S, Health, health_argv, parse_health
 from sweeper.kept_search import candidates_of
+from sweeper.nights.health import HEALTH_TIMEOUT_S, Health, health_argv, parse_health
+from sweeper.searching.candidates import Candidates
 from sweeper.spec import ServerConfig, SweepSpec
 
 _NO_TRACES: Mapping[str, str] = {"PYTHONDONTWRITEBYTECODE": "1"}

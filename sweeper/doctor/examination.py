@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from launchers.errors import HostLost, LauncherError
-from sweeper.database import STORAGE_ERRORS, reason_of
 from sweeper.doctor.context import Context
 from sweeper.doctor.finding import PER_HOST, Check, Finding, Level, Said, error, setting
 from sweeper.doctor.table import CHECKS, CONFIGURATION
 from sweeper.errors import ConfigError, ExitCode, SpecsweepError
 from sweeper.frozen import Frozen
 from sweeper.known_secrets import KNOWN
+from sweeper.storing.database import STORAGE_ERRORS, reason_of
 from sweeper.text import plain
 
 _MAX_TEXT = 1000

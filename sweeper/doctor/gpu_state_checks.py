@@ -9,7 +9,7 @@ from sweeper.doctor.cards import remapped, sample
 from sweeper.doctor.context import Context
 from sweeper.doctor.finding import Check, Place, Said, error, ok, warning
 from sweeper.doctor.links import FAR, NO_PEER, UNKNOWN_PEER, links
-from sweeper.health import fatal_xids
+from sweeper.nights.health import fatal_xids
 
 _HOT_C = 80.0
 """An idle GPU that is as hot as this is not cooled."""

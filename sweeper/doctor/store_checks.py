@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from sweeper.addresses import is_shared, masked
-from sweeper.database import STORAGE_ERRORS, reason_of
 from sweeper.doctor.context import Context
 from sweeper.doctor.finding import Check, Place, Said, error, ok, warning
 from sweeper.doctor.stores import look_at_mlflow, look_at_postgres, sqlite_tables, unwritable
@@ -18,8 +16,10 @@ from sweeper.errors import ConfigError, StudyMismatch
 from sweeper.fingerprint import fingerprint
 from sweeper.http import ExchangeError
 from sweeper.probing.findings import findings_of
-from sweeper.storage import StudyStore
-from sweeper.study_facts import require_known_settings
+from sweeper.storing.addresses import is_shared, masked
+from sweeper.storing.database import STORAGE_ERRORS, reason_of
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_facts import require_known_settings
 from sweeper.text import plain
 from sweeper.tracking.place import PlaceUnusable, check_database, mask, place_of
 

@@ -13,10 +13,10 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 from sqlalchemy import text
 
-from sweeper.addresses import normal_url
-from sweeper.connecting import connect
-from sweeper.database import being_opened
 from sweeper.http import Target, get_page, post
+from sweeper.storing.addresses import normal_url
+from sweeper.storing.connecting import connect
+from sweeper.storing.database import being_opened
 
 _TIMEOUT_S = 10.0
 _SEARCH = "/api/2.0/mlflow/experiments/search"

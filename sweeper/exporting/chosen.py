@@ -17,7 +17,7 @@ from sweeper.exporting.handover import Handover, plain_name, require_writable, w
 from sweeper.kept_search import KeptSearch
 from sweeper.records import LaunchRecord, TrialRecord, TrialState
 from sweeper.secrets import MASK, secrets_of
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 ADVISED, BEST, BASELINE = "advised", "best", "baseline"
 _THROUGHPUT = "output_throughput"

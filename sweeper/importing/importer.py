@@ -15,7 +15,7 @@ from sweeper.importing.launches import Imported, Read, launches_of
 from sweeper.importing.results import RATES, Asked, understood
 from sweeper.importing.study import Batch, ImportedStudy, earlier_launches, require_same_load, write
 from sweeper.spec import FlagValue, StudySpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.text import plain
 
 _MAX_TOLD = 20

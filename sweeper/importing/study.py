@@ -27,10 +27,10 @@ from sweeper.kept_search import KeptSearch
 from sweeper.night_spec import MAX_FINALISTS
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.samplers.encoding import distribution, encode, optuna_name
-from sweeper.searching import PHYSICAL
+from sweeper.searching.choice import PHYSICAL
 from sweeper.space import describe
 from sweeper.spec import ServerConfig, StudySpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 OBJECTIVES = ("output_throughput", "decode_throughput", "mean_prompt_throughput", "request_throughput")
 """What an imported study is ranked by: the first that all of its launches have."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sweeper.measuring.figures import repeat_throughputs, server_gap_pct, tokens_per_step
 from sweeper.records import RequestResult
-from sweeper.stats import t_quantile
+from sweeper.statistics.stats import t_quantile
 
 SERVER_GAP_PCT = 1.0
 """The client's and the server's own time may differ by so much."""

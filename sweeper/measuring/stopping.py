@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sweeper.measuring.figures import group_throughputs, repeat_throughputs
 from sweeper.records import Reference, RequestResult
-from sweeper.stats import t_quantile
+from sweeper.statistics.stats import t_quantile
 from sweeper.workload_spec import WorkloadSpec
 
 ESTIMABLE = frozenset({"output_throughput", "mean_prompt_throughput"})

@@ -15,12 +15,12 @@ from sweeper.errors import ConfigError
 from sweeper.facts import all_values
 from sweeper.fingerprint import Fingerprint
 from sweeper.kept_search import KeptSearch
+from sweeper.nights.purses import longest_launch_s
 from sweeper.planning.model import LaunchTime
-from sweeper.purses import longest_launch_s
 from sweeper.records import TrialRecord
 from sweeper.spec import SweepSpec
-from sweeper.storage import StudyStore
-from sweeper.study_place import study_names
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_place import study_names
 
 MAX_STUDIES = 40
 """So many other studies of the storage are looked into, the newest first."""

@@ -10,9 +10,9 @@ from sweeper.asking import Asking
 from sweeper.deciding.plan import Step, searches_on
 from sweeper.known_secrets import KNOWN
 from sweeper.naming import difference_text
-from sweeper.placing import Placing
 from sweeper.planning.model import Command, Launch
 from sweeper.records import Purpose, TrialRecord
+from sweeper.serving.placing import Placing
 from sweeper.spec import BudgetSpec, ServerConfig
 from sweeper.study_setup import Prepared
 

@@ -13,19 +13,19 @@ from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.fingerprint import fingerprint, of_all_hosts, require_same
 from sweeper.known_secrets import KNOWN
-from sweeper.night_facts import NightFacts, required_span
-from sweeper.placing import Placing
+from sweeper.nights.night_facts import NightFacts, required_span
+from sweeper.nights.purses import Purses
 from sweeper.planning.ending import deadlines, ends, launches_to_go, within
 from sweeper.planning.history import MODEL_UNKNOWN, Known, fingerprint_of, known_of, launch_time, learned_of
 from sweeper.planning.launches import next_launches
 from sweeper.planning.model import Plan
 from sweeper.planning.search import search_words, standing_words, unchecked
 from sweeper.planning.survey import survey
-from sweeper.purses import Purses
-from sweeper.searching import search_of
+from sweeper.searching.choice import search_of
+from sweeper.serving.placing import Placing
 from sweeper.spec import SweepSpec
-from sweeper.storage import StudyStore
-from sweeper.study_place import study_names
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_place import study_names
 from sweeper.study_setup import study_in
 
 Notes = Callable[[Engine, HostFacts], Iterable[str]]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sweeper.deciding.plan import Progress
 from sweeper.records import TrialRecord, TrialState
 from sweeper.samplers.choice import PHYSICS
-from sweeper.searching import Search
+from sweeper.searching.choice import Search
 from sweeper.spec import SweepSpec
 
 _WAYS: Mapping[str, str] = {

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sweeper.candidates import ENUMERABLE, Candidates
 from sweeper.engines.base import Speculation
 from sweeper.naming import difference_text
 from sweeper.planning.model import BrokenRule, ShortFilter, Space
+from sweeper.searching.candidates import ENUMERABLE, Candidates
 from sweeper.space import domain_values, grid, num_combinations, samples
 from sweeper.spec import FlagValue, Interval, ServerConfig
 

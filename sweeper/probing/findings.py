@@ -12,7 +12,7 @@ from sweeper.frozen import Frozen
 from sweeper.records import TrialRecord
 from sweeper.samplers.physics import AllReduce, AllReduceTime
 from sweeper.spec import FlagValue
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 _FACT = "all_reduce"
 _RESTART = ("start", "stop")

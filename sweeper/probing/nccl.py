@@ -19,7 +19,7 @@ from sweeper.probing.settings import Setting, messages_of, settings_of
 from sweeper.probing.timing import Ending, run_bounded
 from sweeper.rig import Rig
 from sweeper.samplers.physics.all_reduce import TOKENS
-from sweeper.server import new_nonce
+from sweeper.serving.server import new_nonce
 from sweeper.spec import ServerConfig
 from sweeper.study import Study
 

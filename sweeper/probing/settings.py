@@ -12,7 +12,7 @@ from sweeper.facts import all_values
 from sweeper.probing.commands import Messages
 from sweeper.samplers.choice import PHYSICS
 from sweeper.samplers.encoding import optuna_name
-from sweeper.searching import search_of
+from sweeper.searching.choice import search_of
 from sweeper.space import domain_values
 from sweeper.spec import FlagValue, Parameter, ServerConfig, SpaceSpec, SweepSpec
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from launchers.base import LaunchSpec, ServerHandle
 from launchers.errors import HostLost, StopFailed
 from sweeper.errors import SweepInterrupted
-from sweeper.launch_trace import ServerRig
+from sweeper.serving.launch_trace import ServerRig
 from sweeper.text import plain
 
 MAX_OUTPUT_BYTES = 2_000_000

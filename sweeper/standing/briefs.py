@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
 from sweeper.records import Failure, LaunchRecord, Metrics, Purpose, Record
-from sweeper.saved_launch import SavedLaunch, Unreadable, refused
 from sweeper.spec import ServerConfig
+from sweeper.storing.saved_launch import SavedLaunch, Unreadable, refused
 
 
 class Brief(Record):

@@ -12,19 +12,19 @@ from sweeper.deciding.comparable import comparable
 from sweeper.deciding.course import best_so_far, last_failures, luck_pct
 from sweeper.deciding.hosts import measured_on, on_scale_of
 from sweeper.garbage import no_search_for_garbage
-from sweeper.later_launches import LaterLaunches, lean_backend
-from sweeper.lean_storage import LeanStorage
 from sweeper.metrics import METRICS
 from sweeper.naming import difference_text
 from sweeper.objective import SCORE
 from sweeper.records import LaunchRecord, TrialRecord, TrialState
-from sweeper.saved_launch import SavedLaunch
 from sweeper.secrets import secrets_of
 from sweeper.standing.beacon import notes
 from sweeper.standing.briefs import read_brief
 from sweeper.standing.model import Best, Failed, Standing
 from sweeper.standing.rows import Outline, count_launches, last_moment, launches_of, outlines
-from sweeper.storage import StudyStore
+from sweeper.storing.later_launches import LaterLaunches, lean_backend
+from sweeper.storing.lean_storage import LeanStorage
+from sweeper.storing.saved_launch import SavedLaunch
+from sweeper.storing.storage import StudyStore
 from sweeper.text import plain
 
 _STATES = {

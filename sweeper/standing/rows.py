@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import sqlalchemy
 
-from sweeper.lean_storage import TRIALS, USER, VALUES, LeanStorage
 from sweeper.records import LaunchRecord
-from sweeper.saved_launch import LAUNCH, SavedLaunch
 from sweeper.standing.briefs import read_brief
+from sweeper.storing.lean_storage import TRIALS, USER, VALUES, LeanStorage
+from sweeper.storing.saved_launch import LAUNCH, SavedLaunch
 
 CHUNK = 400
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sweeper.metrics import METRICS
 from sweeper.records import TrialRecord, TrialState
-from sweeper.stats import spread_pct
+from sweeper.statistics.stats import spread_pct
 
 BASELINE_COLOR, FASTER_COLOR, SLOWER_COLOR, OTHER_COLOR = "#000000", "#1f77b4", "#ff9f40", "#9e9e9e"
 _FILES = (

@@ -23,7 +23,7 @@ from sweeper.records import (
 from sweeper.samplers import physics
 from sweeper.samplers.physics.forecast import FORECAST_ATTR, Estimate, to_json
 from sweeper.spec import FlagValue, ServerConfig
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 NIGHT = datetime.datetime(2026, 3, 1, 22, 10, tzinfo=datetime.UTC)
 BASE_FLAGS: dict[str, FlagValue] = {"threads": 1, "ctx_size": 2048}

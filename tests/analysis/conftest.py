@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import in_memory
 
 

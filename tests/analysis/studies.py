@@ -10,7 +10,7 @@ from analysis.page.markdown import section_lines
 from analysis.report import markdown
 from sweeper.deciding.verdict import decide
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import OBJECTIVE, Night, fill, measured, ngram, plain_config, simplicity, trial
 
 

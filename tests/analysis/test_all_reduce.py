@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis.reading import read
 from analysis.sections.all_reduce import MAX_ROWS, all_reduce
 from sweeper.probing.findings import Findings, Timing
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis import builders as b
 from tests.analysis.studies import text_of
 

@@ -9,7 +9,7 @@ import pytest
 from analysis.report import markdown
 from sweeper.measuring.doubts import SERVER_GAP_MS, SERVER_GAP_PCT
 from sweeper.records import GpuWindow, WorkloadResult
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import (
     FINGERPRINT,
     OBJECTIVE,

@@ -20,7 +20,7 @@ from sweeper.errors import FailureKind
 from sweeper.metrics import METRICS
 from sweeper.records import Purpose, TrialState, WorkloadResult
 from sweeper.spec import ServerConfig
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import (
     NIGHT,
     OBJECTIVE,

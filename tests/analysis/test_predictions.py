@@ -7,7 +7,7 @@ import pytest
 from sweeper.errors import FailureKind
 from sweeper.forecasts import Forecast, Span
 from sweeper.records import TrialRecord, TrialState
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import failed, measured, new_night, ngram, plain_config, trial
 from tests.analysis.studies import changed, report_of, section
 

@@ -12,7 +12,7 @@ import pytest
 from analysis.report import markdown
 from sweeper.errors import FailureKind
 from sweeper.records import Purpose, TrialState
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import (
     OBJECTIVE,
     failed,

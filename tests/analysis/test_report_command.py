@@ -9,7 +9,7 @@ import pytest
 
 from sweeper.__main__ import main
 from sweeper.errors import ExitCode
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import FINGERPRINT, fill, won_night
 
 pytestmark = [pytest.mark.study, pytest.mark.compose]

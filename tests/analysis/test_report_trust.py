@@ -9,10 +9,10 @@ from markdown_it import MarkdownIt
 
 from analysis.report import markdown, write
 from sweeper.errors import FailureKind
-from sweeper.kept_run import KeptRun
 from sweeper.records import TrialState
 from sweeper.spec import ServerConfig
-from sweeper.storage import StudyStore
+from sweeper.storing.kept_run import KeptRun
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import (
     OBJECTIVE,
     failed,

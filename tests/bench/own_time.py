@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from sweeper.records import LaunchRecord, duration_s
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.sweep.runner import SweepFolder
 
 SERVER_TIME = ("start", "warmup", "benchmark", "stop")

@@ -18,7 +18,7 @@ from analysis.page.markdown import markdown
 from analysis.reading import read, reading_of
 from analysis.report import document
 from sweeper.engines.registry import engine_for
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import simplicity
 from tests.analysis.large import large_night, stored
 

@@ -25,7 +25,7 @@ from launchers.base import LaunchSpec, ServerHandle
 from launchers.host import HostLauncher, HostSettings
 from launchers.ssh import SshShell
 from sweeper.records import duration_s
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.launchers.conftest import unused_port
 from tests.ssh.sshd import Sshd
 

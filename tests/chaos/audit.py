@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sweeper.metrics import METRICS
 from sweeper.records import TrialRecord, TrialState
-from sweeper.study_facts import identity_of
+from sweeper.storing.study_facts import identity_of
 from sweeper.tracking.view import TAG_KEY, TAG_STATE, TAG_STUDY_ID, TAG_TRIAL
 from tests.chaos.sweeps import STUDY, Sweep
 from tests.tracking import seen

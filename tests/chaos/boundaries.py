@@ -20,17 +20,17 @@ ROOT = Path(__file__).parents[2]
 FILES = (
     "sweeper/loop.py",
     "sweeper/trial.py",
-    "sweeper/server.py",
+    "sweeper/serving/server.py",
     "sweeper/study.py",
     "sweeper/asking.py",
     "sweeper/books.py",
-    "sweeper/storage.py",
-    "sweeper/database.py",
-    "sweeper/ownership.py",
-    "sweeper/leases.py",
+    "sweeper/storing/storage.py",
+    "sweeper/storing/database.py",
+    "sweeper/storing/ownership.py",
+    "sweeper/storing/leases.py",
     "sweeper/study_setup.py",
-    "sweeper/study_facts.py",
-    "sweeper/on_finish.py",
+    "sweeper/storing/study_facts.py",
+    "sweeper/nights/on_finish.py",
     "sweeper/commands/run.py",
     "sweeper/tracking/tracker.py",
     "sweeper/tracking/runs.py",
@@ -38,7 +38,7 @@ FILES = (
     "launchers/host.py",
     "launchers/shell.py",
 )
-MAIN_PATH = ("sweeper/loop.py", "sweeper/trial.py", "sweeper/server.py")
+MAIN_PATH = ("sweeper/loop.py", "sweeper/trial.py", "sweeper/serving/server.py")
 """What is struck before each of its lines; of the other files a sample."""
 
 

@@ -17,12 +17,12 @@ RECORDED = r"trial \d+ had been measured: finished from its record"
 
 BOUNDARIES = (
     ("while a trial is chosen", "sweeper/asking.py:new_trial", 2, ""),
-    ("once a trial is begun", "sweeper/ownership.py:begin", 2, AGAIN),
-    ("before the server starts", "sweeper/server.py:_start", 2, AGAIN),
-    ("while the server starts", "sweeper/readiness.py:wait_until_ready", 2, LEFT),
+    ("once a trial is begun", "sweeper/storing/ownership.py:begin", 2, AGAIN),
+    ("before the server starts", "sweeper/serving/server.py:_start", 2, AGAIN),
+    ("while the server starts", "sweeper/serving/readiness.py:wait_until_ready", 2, LEFT),
     ("in the benchmark", "sweeper/measuring/benchmark.py:measure", 2, LEFT),
-    ("before the record is written", "sweeper/storage.py:save_launch", 3, LEFT),
-    ("before the server is stopped", "sweeper/server.py:_stop", 2, LEFT),
+    ("before the record is written", "sweeper/storing/storage.py:save_launch", 3, LEFT),
+    ("before the server is stopped", "sweeper/serving/server.py:_stop", 2, LEFT),
     ("between record and tell", "sweeper/study.py:tell", 2, RECORDED),
     ("while Optuna is told", "sweeper/books.py:score", 2, RECORDED),
     ("while MLflow is written", "sweeper/tracking/tracker.py:sync", 3, ""),
@@ -91,10 +91,10 @@ def terminated_in_start(stage: Stage) -> None:
     stage.ended(command, 143, "interrupted; no server is left")
 
 
-@fault("SIGTERM while the server is stopped", "orchestrator", "SIGTERM on entering `sweeper/server.py:_stop`",
-       "the stop is finished first; 143")  # fmt: skip
+@fault("SIGTERM while the server is stopped", "orchestrator",
+       "SIGTERM on entering `sweeper/serving/server.py:_stop`", "the stop is finished first; 143")  # fmt: skip
 def terminated_in_stop(stage: Stage) -> None:
-    command = stage.sweep.start(plan=Plan(at="sweeper/server.py:_stop", hit=2, signals=(TERM,)))
+    command = stage.sweep.start(plan=Plan(at="sweeper/serving/server.py:_stop", hit=2, signals=(TERM,)))
     stage.ended(command, 143, "interrupted; no server is left")
 
 

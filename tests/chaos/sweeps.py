@@ -17,8 +17,8 @@ from pathlib import Path
 
 from sweeper.errors import ConfigError
 from sweeper.records import TrialRecord
-from sweeper.storage import StudyStore
-from sweeper.study_place import Place
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_place import Place
 from tests.chaos.boundaries import ROOT, Plan
 from tests.chaos.zygote import Command, Zygote, start_alone
 from tests.launchers.conftest import unused_port

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweeper.database import STORAGE_ERRORS
 from sweeper.errors import SpecsweepError
+from sweeper.storing.database import STORAGE_ERRORS
 from tests.chaos.stage import House, NotHere, Stage
 from tests.chaos.zygote import Zygote
 

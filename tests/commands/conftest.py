@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.kept_run import KeptRun
+from sweeper.storing.kept_run import KeptRun
 from sweeper.study import Study
 from tests.core.drafting import BUDGET, open_study, run
 from tests.fakes import EPOCH

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.completing import candidates
-from sweeper.completion_scripts import SCRIPTS
-from sweeper.usage import USAGES
+from sweeper.usage.completing import candidates
+from sweeper.usage.completion_scripts import SCRIPTS
+from sweeper.usage.table import USAGES
 from tests.commands.conftest import MakeStudy
 
 PATIENCE_S = 120.0
@@ -67,7 +67,7 @@ def test_studies_are_offered_where_one_is_named(make_study: MakeStudy) -> None:
 
 def test_it_loads_nothing_of_a_sweep() -> None:
     heavy = ("optuna", "hydra", "omegaconf", "pydantic", "sqlalchemy", "mlflow", "pandas", "rich", "paramiko")
-    import sweeper.completing as module
+    import sweeper.usage.completing as module
 
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     assert [name for name in heavy if f"import {name}" in source] == []

@@ -11,10 +11,10 @@ import optuna
 import pytest
 
 from sweeper.__main__ import main
-from sweeper.catalogue import Catalogue
 from sweeper.errors import ExitCode
 from sweeper.fingerprint import IMPORTED
 from sweeper.standing.beacon import Beacon
+from sweeper.standing.catalogue import Catalogue
 from tests.commands.conftest import MakeStudy
 from tests.fakes import FakeClock
 

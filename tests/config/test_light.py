@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 SCRIPT = """
 import sys

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sweeper.candidates import Candidates
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.samplers.choice import SamplerSettings
 from sweeper.samplers.physics import Observation
+from sweeper.searching.candidates import Candidates
+from sweeper.searching.speculation import Physics
 from sweeper.spec import BudgetSpec, Choice, FlagValue, IntRange, Parameter, ServerConfig, SpaceSpec
-from sweeper.speculation import Physics
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.study import Ranking, Study
 from tests.fakes import launch
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.artifact_place import OWNER, claimed, folder_of
-from sweeper.storage import StudyStore
-from sweeper.study_facts import identity_of
+from sweeper.storing.artifact_place import OWNER, claimed, folder_of
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_facts import identity_of
 from tests.fakes import launch
 
 pytestmark = pytest.mark.study

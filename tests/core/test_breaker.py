@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.breaker import Breaker
 from sweeper.errors import SweepAborted
-from sweeper.health import FATAL_XIDS, Health, new_gpu_errors, parse_health
+from sweeper.nights.breaker import Breaker
+from sweeper.nights.health import FATAL_XIDS, Health, new_gpu_errors, parse_health
 from sweeper.records import GpuWindow
 from sweeper.spec import LimitsSpec
 from tests.fakes import launch

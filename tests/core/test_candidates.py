@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.candidates import Candidates
 from sweeper.errors import ConfigError
+from sweeper.searching.candidates import Candidates
 from sweeper.spec import Choice, Parameter, ServerConfig, SpaceSpec
 
 SPACE = SpaceSpec(

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from sweeper.deciding.fresh import Before, before_confirming, compare
-from sweeper.ratios import NORMAL, Ratio
 from sweeper.records import Purpose, TrialRecord
+from sweeper.statistics.ratios import NORMAL, Ratio
 from tests.core.test_confirm import OBJECTIVE, with_launch
 from tests.fakes import trial
 

@@ -8,7 +8,7 @@ import pytest
 
 from sweeper.__main__ import main
 from sweeper.errors import ExitCode
-from sweeper.usage import USAGES
+from sweeper.usage.table import USAGES
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_an_unknown_option_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_report_of_a_study_that_does_not_exist_names_those_that_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sweeper.storage import StudyStore
+    from sweeper.storing.storage import StudyStore
 
     StudyStore.open(f"sqlite:///{tmp_path}/sweeps/optuna.db", "tuesday", f"{tmp_path}/sweeps", create=True)
     assert main(["report", "study.name=tusday"]) == ExitCode.USAGE

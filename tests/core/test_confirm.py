@@ -12,8 +12,8 @@ from scipy import stats
 from sweeper.deciding.confirm import FUTILE, confirmations, is_futile
 from sweeper.deciding.fresh import Before, Confirmed, before_confirming, compare
 from sweeper.errors import FailureKind
-from sweeper.ratios import NORMAL, Ratio
 from sweeper.records import Purpose, TrialRecord
+from sweeper.statistics.ratios import NORMAL, Ratio
 from tests.fakes import EPOCH, launch, trial
 
 OBJECTIVE = "output_throughput"

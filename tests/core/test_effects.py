@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from sweeper.effects import NOT_SET, Effects, effects_of
-from sweeper.importances import importances
+from sweeper.statistics.effects import NOT_SET, Effects, effects_of
+from sweeper.statistics.importances import importances
 
 Settings = list[dict[str, bool | int | float | str]]
 

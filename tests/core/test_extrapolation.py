@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.extrapolation import outside
+from sweeper.predicting.extrapolation import outside
 from sweeper.records import TrialRecord, TrialState
 from sweeper.spec import Choice, FlagValue, Parameter, ServerConfig
 

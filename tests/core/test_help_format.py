@@ -6,9 +6,9 @@ import argparse
 
 import pytest
 
-from sweeper.command_line import new_parser
-from sweeper.help_format import HelpFormatter
-from sweeper.usage import USAGES
+from sweeper.usage.command_line import new_parser
+from sweeper.usage.help_format import HelpFormatter
+from sweeper.usage.table import USAGES
 
 OF_ARGPARSE = ("usage:", "positional arguments:", "options:")
 TEXT = """\

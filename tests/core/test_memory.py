@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.lean_storage import _value
-from sweeper.memory import Alike, alike, sharing
 from sweeper.records import LaunchRecord
 from sweeper.spec import FlagValue
+from sweeper.storing.lean_storage import _value
+from sweeper.storing.memory import Alike, alike, sharing
 from tests.fakes import launch
 
 VALUES = st.one_of(st.sampled_from([0, 1, 2, True, False, 0.0, -0.0, 1.0, "1", "", "x"]), st.floats(-2, 2))

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from launchers.errors import HostBusy, StopFailed
 from sweeper.errors import ConfigError, ExitCode, SweepAborted, SweepInterrupted
 from sweeper.known_secrets import KNOWN
-from sweeper.notify import Notifier, webhook_url
+from sweeper.nights.notify import Notifier, webhook_url
 from sweeper.spec import NotifySpec
 from tests.core.receiver import SECRET, Receiver
 from tests.fakes import FakeClock

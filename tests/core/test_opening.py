@@ -9,8 +9,8 @@ import sqlalchemy
 from optuna.storages import RDBStorage
 
 from sweeper.errors import ConfigError
-from sweeper.lean_storage import HEAD, LeanStorage
-from sweeper.storage import StudyStore
+from sweeper.storing.lean_storage import HEAD, LeanStorage
+from sweeper.storing.storage import StudyStore
 
 pytestmark = pytest.mark.study
 

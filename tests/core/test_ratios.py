@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sweeper.ratios import CHOOSING_WEIGHT, Evidence, Terms, evidence, ratios_to_control
-from sweeper.stats import Group, pooled_variance, uneven_spreads
+from sweeper.statistics.ratios import CHOOSING_WEIGHT, Evidence, Terms, evidence, ratios_to_control
+from sweeper.statistics.stats import Group, pooled_variance, uneven_spreads
 
 groups = st.lists(st.floats(1.0, 1e4), min_size=1, max_size=4).map(tuple)
 

@@ -9,11 +9,11 @@ import optuna
 import pytest
 
 from sweeper.deciding.lossless import Gate
-from sweeper.later_launches import lean_backend
 from sweeper.records import Purpose, TrialRecord
 from sweeper.samplers.snapshot import snapshot
 from sweeper.spec import BudgetSpec
-from sweeper.storage import StudyStore
+from sweeper.storing.later_launches import lean_backend
+from sweeper.storing.storage import StudyStore
 from tests.core.drafting import BUDGET, measured, open_study, run
 from tests.fakes import launch
 

@@ -8,7 +8,7 @@ import pytest
 
 from sweeper.engines.registry import engine_for
 from sweeper.objective import ObjectiveSpec, Term
-from sweeper.searching import sampler_mistakes, search_of
+from sweeper.searching.choice import sampler_mistakes, search_of
 from sweeper.spec import Choice, Domain, FlagValue, Interval, IntRange, Parameter, SpaceSpec, SweepSpec
 from tests.core.specs import sweep_spec
 

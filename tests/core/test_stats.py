@@ -5,7 +5,7 @@ import random
 import pytest
 from scipy import stats
 
-from sweeper.stats import (
+from sweeper.statistics.stats import (
     pooled_variance,
     spread_pct,
     t_quantile,

@@ -7,15 +7,15 @@ import optuna
 import pytest
 
 from sweeper.books import CONSTRAINT
-from sweeper.candidates import Candidates
 from sweeper.errors import ConfigError, FailureKind, SpecsweepError, StorageUnusable, StudyMismatch
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.samplers.choice import SamplerSettings
 from sweeper.samplers.encoding import distribution, optuna_name, suggest
+from sweeper.searching.candidates import Candidates
 from sweeper.spec import BudgetSpec, Choice, IntRange, Parameter, ServerConfig, SpaceSpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_facts import searched_otherwise
 from sweeper.study import Ranking, Study
-from sweeper.study_facts import searched_otherwise
 from tests.fakes import launch
 
 pytestmark = pytest.mark.study

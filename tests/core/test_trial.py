@@ -12,9 +12,9 @@ from launchers.base import CommandResult, ServerHandle
 from sweeper.engines.registry import engine_for
 from sweeper.errors import FailureKind, TrialError
 from sweeper.launch_record import LaunchDraft, surprises
-from sweeper.launch_trace import LaunchTrace
 from sweeper.records import GpuWindow, LaunchRecord, Measurement, Proposal, Purpose, RequestResult
 from sweeper.rig import Rig
+from sweeper.serving.launch_trace import LaunchTrace
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.trial import gpu_watch, require_alone, require_score, require_unfaked, run_launch
 from tests.core.test_loop import IdleLauncher, make_rig

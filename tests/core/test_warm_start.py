@@ -8,9 +8,9 @@ import pytest
 
 from sweeper.errors import ConfigError, FailureKind
 from sweeper.records import TrialState
-from sweeper.searching import sampler_mistakes
+from sweeper.searching.choice import sampler_mistakes
+from sweeper.searching.warm_start import differences, earlier_observations
 from sweeper.spec import BudgetSpec, Choice, Parameter, ServerConfig, SpaceSpec, StudySpec
-from sweeper.warm_start import differences, earlier_observations
 from tests.core.drafting import BASE, ENGINE, SPACE, open_study, physics_of, run
 from tests.core.specs import sweep_spec
 from tests.fakes import trial

@@ -13,10 +13,10 @@ from sweeper.__main__ import main
 from sweeper.commands.predict import number_mistakes, split_question
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.kept_search import KeptSearch
+from sweeper.predicting.what_if import _listed, ask
+from sweeper.predicting.what_if_words import as_data, words
 from sweeper.spec import ServerConfig
-from sweeper.storage import StudyStore
-from sweeper.what_if import _listed, ask
-from sweeper.what_if_words import as_data, words
+from sweeper.storing.storage import StudyStore
 from tests.core.drafting import BASE, FACTS, SPACE, open_study, run, shown
 
 pytestmark = pytest.mark.study

@@ -13,10 +13,10 @@ import pytest
 
 from sweeper import config
 from sweeper.__main__ import main
-from sweeper.command_line import parse
 from sweeper.commands.fleet import HOSTS, SLURM, hosts_of, is_for_slurm
 from sweeper.commands.slurm import slurm_words
 from sweeper.errors import ConfigError, ExitCode
+from sweeper.usage.command_line import parse
 from tests.docs.conftest import place_study
 from tests.docs.pages import ROOT, all_commands, blocks, inline, words_of
 from tests.docs.studies import make

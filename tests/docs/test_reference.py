@@ -9,7 +9,7 @@ import pytest
 from sweeper.errors import ExitCode, FailureKind
 from sweeper.metrics import METRICS
 from sweeper.schemas.keys import keys
-from sweeper.usage import EXIT_CODES
+from sweeper.usage.table import EXIT_CODES
 from tests.docs.pages import ROOT
 from tests.docs.written import ENVIRONMENT, FILES, FOLDER, PAGES
 

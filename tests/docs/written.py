@@ -13,7 +13,7 @@ from sweeper.metrics import METRICS
 from sweeper.policy import POLICY, Fault
 from sweeper.schemas.comments import head, packaged
 from sweeper.schemas.keys import Key, in_words, keys, written
-from sweeper.usage import EXIT_CODES
+from sweeper.usage.table import EXIT_CODES
 from tests.docs.pages import DOCS
 
 FOLDER = DOCS / "reference"

@@ -9,7 +9,7 @@ from launchers.looking import Told
 from sweeper.doctor.cards import QUESTIONS, cuda_version, policies
 from sweeper.doctor.finding import Level, Place
 from sweeper.doctor.table import CHECKS
-from sweeper.health import Health
+from sweeper.nights.health import Health
 from tests.doctor.asking import context, gpu_context, look, said, text, told, worst
 
 pytestmark = pytest.mark.compose

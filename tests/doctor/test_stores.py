@@ -17,8 +17,8 @@ from sweeper.doctor.context import Context
 from sweeper.doctor.finding import Level
 from sweeper.engines.base import HostFacts
 from sweeper.fingerprint import fingerprint
-from sweeper.storage import StudyStore
-from sweeper.study_facts import require_same_settings
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_facts import require_same_settings
 from tests.doctor.asking import LLAMACPP, context, text, worst
 from tests.fleet.conftest import database, postgres
 from tests.fleet.postgres import Cluster

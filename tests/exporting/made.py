@@ -15,7 +15,7 @@ from sweeper.kept_search import KeptSearch
 from sweeper.records import TrialRecord
 from sweeper.secrets import Secrets
 from sweeper.spec import Choice, FlagValue, Parameter, ServerConfig, SpaceSpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import FINGERPRINT, fill, in_memory, plain_config
 
 COMMAND = ("python3", "-m", "sglang.launch_server")

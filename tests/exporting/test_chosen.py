@@ -13,7 +13,7 @@ from sweeper.exporting.bundle import FORMATS, OwnSide, bundle
 from sweeper.exporting.chosen import choose, handover_of, loads_of
 from sweeper.exporting.handover import plain_name
 from sweeper.records import GpuWindow, Purpose, TrialRecord, TrialState, WorkloadResult
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis import builders as made
 from tests.analysis.builders import FINGERPRINT
 from tests.analysis.studies import confirmed

@@ -10,8 +10,8 @@ from sweeper.__main__ import main
 from sweeper.commands.export import choice_of, split_choice
 from sweeper.errors import ConfigError, ExitCode
 from sweeper.exporting.bundle import FORMATS
-from sweeper.storage import StudyStore
-from sweeper.usage import USAGES
+from sweeper.storing.storage import StudyStore
+from sweeper.usage.table import USAGES
 from tests.analysis.builders import fill, won_night
 from tests.exporting.made import kept, launched
 

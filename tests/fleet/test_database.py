@@ -13,16 +13,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from launchers.errors import HostBusy
 from launchers.masking import masked_words
-from sweeper.addresses import has_password, masked, normal_url
-from sweeper.answering import AnsweredConnection
-from sweeper.connecting import connect
-from sweeper.database import SharedDatabase, opened_patiently
 from sweeper.errors import ConfigError, SpecsweepError, StorageUnusable, SweepAborted
-from sweeper.leases import LeaseLost, SharedLeases, Worker
-from sweeper.ownership import Shared, at_work
 from sweeper.records import Proposal
 from sweeper.spec import BudgetSpec
-from sweeper.storage import StudyStore
+from sweeper.storing.addresses import has_password, masked, normal_url
+from sweeper.storing.answering import AnsweredConnection
+from sweeper.storing.connecting import connect
+from sweeper.storing.database import SharedDatabase, opened_patiently
+from sweeper.storing.leases import LeaseLost, SharedLeases, Worker
+from sweeper.storing.ownership import Shared, at_work
+from sweeper.storing.storage import StudyStore
 from sweeper.study import Study
 from tests.chaos.statements import StatementProxy
 from tests.fakes import FakeClock, launch

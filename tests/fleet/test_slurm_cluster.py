@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from sweeper.kept_run import kept_runs
 from sweeper.records import TrialRecord, TrialState
-from sweeper.storage import StudyStore
-from sweeper.study_place import Place
+from sweeper.storing.kept_run import kept_runs
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_place import Place
 from tests.chaos.audit import doubled, processes_of
 from tests.chaos.sweeps import LLAMA, SHORT, STUDY
 from tests.fleet.crew import Running

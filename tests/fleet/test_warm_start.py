@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from sweeper.errors import ConfigError
-from sweeper.leases import Worker
-from sweeper.ownership import at_work
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.samplers.physics import Observation
+from sweeper.searching.warm_start import earlier_observations
 from sweeper.spec import BudgetSpec, StudySpec
-from sweeper.warm_start import earlier_observations
+from sweeper.storing.leases import Worker
+from sweeper.storing.ownership import at_work
 from tests.core.drafting import measured, open_study, physics_of, shown
 
 pytestmark = pytest.mark.service

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sweeper.records import TrialState
-from sweeper.storage import StudyStore
-from sweeper.study_place import Place
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_place import Place
 from tests.sweep.runner import SweepFolder, finish
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -12,22 +12,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sweeper.candidates import Candidates
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
-from sweeper.leases import Worker
 from sweeper.loop import run_sweep
 from sweeper.measuring.load import load_of
-from sweeper.ownership import at_work
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.rig import Rig
 from sweeper.samplers.choice import SamplerSettings
+from sweeper.searching.candidates import Candidates
 from sweeper.spec import BudgetSpec, Choice, Parameter, ServerConfig, SpaceSpec
-from sweeper.storage import StudyStore
+from sweeper.storing.leases import Worker
+from sweeper.storing.ownership import at_work
+from sweeper.storing.storage import StudyStore
+from sweeper.storing.study_place import Place
 from sweeper.study import Ranking, Study
-from sweeper.study_place import Place
 from sweeper.tracking import Tracker
 from sweeper.trial import Save
 from tests.core.specs import sweep_spec

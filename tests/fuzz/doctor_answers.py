@@ -10,7 +10,7 @@ from launchers.host import HostLauncher, HostSettings
 from sweeper.doctor.examination import Report, report_of
 from sweeper.doctor.finding import Finding, Place
 from sweeper.doctor.table import CHECKS
-from sweeper.health import parse_health
+from sweeper.nights.health import parse_health
 from tests.doctor.asking import context
 from tests.fakes import EPOCH, FakeClock
 from tests.fuzz.reply_shell import ReplyShell

@@ -25,15 +25,15 @@ from sweeper.engines.sglang import SGLang
 from sweeper.engines.sglang_model import read_model
 from sweeper.engines.vllm import Vllm
 from sweeper.errors import FailureKind
-from sweeper.launch_log import LaunchLog
 from sweeper.measuring.load_wire import read_answer, unpacked
 from sweeper.probing.commands import Messages, read_times
 from sweeper.prompts.files import read_prompts
 from sweeper.provenance import gpu_build
 from sweeper.records import Failure
-from sweeper.saved_launch import SavedLaunch, read_saved
 from sweeper.secrets import sealed
+from sweeper.serving.launch_log import LaunchLog
 from sweeper.spec import ServerConfig
+from sweeper.storing.saved_launch import SavedLaunch, read_saved
 from sweeper.text import plain
 from sweeper.text_marks import marks
 from tests.fakes import FakeClock, launch

@@ -16,7 +16,7 @@ from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.errors import SpecsweepError
 from sweeper.kept_search import KeptSearch
 from sweeper.probing.findings import all_reduce_of
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.fakes import launch
 
 _SIMPLICITY = LlamaCpp().simplicity

@@ -10,9 +10,9 @@ import pytest
 
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
-from sweeper.breaker import Breaker
 from sweeper.errors import SweepAborted
-from sweeper.health import read_health
+from sweeper.nights.breaker import Breaker
+from sweeper.nights.health import read_health
 from sweeper.rig import Rig
 from tests.core.test_breaker import LIMITS, OFF_THE_BUS
 from tests.core.test_loop import make_rig

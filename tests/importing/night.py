@@ -7,7 +7,7 @@ from pathlib import Path
 from sweeper.importing.importer import Options, Outcome, import_results
 from sweeper.records import TrialRecord
 from sweeper.spec import FlagValue, StudySpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 DATA = Path(__file__).parents[1] / "data" / "imports"
 EAGLE3: dict[str, FlagValue] = {"speculative_algorithm": "EAGLE3"}

@@ -13,9 +13,9 @@ from sweeper.fingerprint import IMPORTED, require_same
 from sweeper.importing.importer import Options
 from sweeper.importing.launches import IMPORTED_ROW, IMPORTED_SHA256, NOT_TOLD
 from sweeper.kept_search import KeptSearch
+from sweeper.predicting.what_if import ask
 from sweeper.records import Purpose, TrialState
-from sweeper.warm_start import differences, earlier_observations
-from sweeper.what_if import ask
+from sweeper.searching.warm_start import differences, earlier_observations
 from tests.core.drafting import physics_of
 from tests.importing.night import EAGLE3, bring, csv_file, place, stored, trials
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweeper.__main__ import main
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.mistakes.table import STUDY, Mistake
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.errors import ExitCode
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 pytestmark = [pytest.mark.host, pytest.mark.study, pytest.mark.slow]
 

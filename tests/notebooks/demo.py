@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sweeper.records import TrialRecord
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import FINGERPRINT, fill
 from tests.browser.night import measured, night
 

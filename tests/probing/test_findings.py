@@ -11,7 +11,7 @@ import pytest
 from sweeper.probing.findings import Findings, Timing, all_reduce_of, findings_of, restart_s
 from sweeper.samplers.physics import predict
 from sweeper.spec import FlagValue
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.study import Study
 from tests.core.drafting import BUDGET, open_study, physics_of, run
 from tests.fakes import trial

@@ -20,8 +20,8 @@ from launchers.replies import MARKER
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode, SweepInterrupted
 from sweeper.interrupts import Interrupts
-from sweeper.launch_trace import ServerRig
 from sweeper.probing.timing import run_bounded
+from sweeper.serving.launch_trace import ServerRig
 from sweeper.spec import LimitsSpec
 from tests.launchers.conftest import Bench, is_running, stranger, until
 from tests.launchers.shells import kinds, quick_in
@@ -35,7 +35,7 @@ from launchers.clock import SystemClock
 from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from sweeper.engines.registry import engine_for
-from sweeper.launch_trace import ServerRig
+from sweeper.serving.launch_trace import ServerRig
 from sweeper.probing.timing import run_bounded
 from sweeper.spec import LimitsSpec
 state_dir, port, nonce, *argv = sys.argv[1:]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.records import TrialRecord, TrialState
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.real_sglang.environment import RealSglang
 from tests.real_sglang.sweeping import sweep_words
 from tests.ssh.sshd import Sshd

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.records import TrialRecord, TrialState
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.real_sglang.install import InstallFailed
 from tests.real_vllm.environment import RealVllm, real_vllm
 from tests.real_vllm.install import default_folder, install, is_installed

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.candidates import Candidates
 from sweeper.engines.base import HostFacts
 from sweeper.errors import FailureKind, StudyMismatch
 from sweeper.fingerprint import fingerprint
 from sweeper.kept_search import KeptSearch
 from sweeper.records import Failure, LaunchRecord, Proposal, Purpose
 from sweeper.samplers.choice import SamplerSettings
+from sweeper.searching.candidates import Candidates
 from sweeper.spec import BudgetSpec, Choice, FlagValue, Parameter, ServerConfig, SpaceSpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.study import Ranking, Study
 from tests.core.specs import sweep_spec
 from tests.fakes import launch

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sweeper.launch_trace import LaunchTrace
+from sweeper.serving.launch_trace import LaunchTrace
 from tests.server.fake_launcher import FakeLauncher
 from tests.server.fake_llama import FakeLlama, fake_llama
 

@@ -11,8 +11,8 @@ from launchers.base import LaunchSpec
 from sweeper.engines.base import Engine, HttpRequest
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.errors import TrialError
-from sweeper.launch_trace import LaunchTrace, ServerRig
-from sweeper.server import running_server
+from sweeper.serving.launch_trace import LaunchTrace, ServerRig
+from sweeper.serving.server import running_server
 from sweeper.spec import LimitsSpec
 from tests.fakes import FakeClock
 from tests.server import fake_llama as fake

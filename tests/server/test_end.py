@@ -6,8 +6,8 @@ import pytest
 
 from launchers.errors import HostLost, StopFailed
 from sweeper.errors import ExitCode, FailureKind, SweepInterrupted, TrialError
-from sweeper.launch_trace import LaunchTrace
-from sweeper.server import running_server
+from sweeper.serving.launch_trace import LaunchTrace
+from sweeper.serving.server import running_server
 from tests.server.fake_launcher import STOPPED, FakeLauncher, Interruption
 from tests.server.serving import ABORT, SPEC, failure, rig, serve
 

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.launch_log import HEAD_BYTES, TAIL_BYTES, LaunchLog
+from sweeper.serving.launch_log import HEAD_BYTES, TAIL_BYTES, LaunchLog
 
 BIG = bytes(i % 251 for i in range(2 * (HEAD_BYTES + TAIL_BYTES)))
 

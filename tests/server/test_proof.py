@@ -10,8 +10,8 @@ from launchers.errors import HostDirty, HostLost
 from launchers.gpus import Gpu, GpuReading
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.errors import FailureKind, TrialError
-from sweeper.launch_trace import LaunchTrace
-from sweeper.server import running_server
+from sweeper.serving.launch_trace import LaunchTrace
+from sweeper.serving.server import running_server
 from tests.server import fake_llama as fake
 from tests.server.fake_launcher import STOPPED, FakeLauncher
 from tests.server.fake_llama import FakeLlama

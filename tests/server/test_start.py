@@ -6,8 +6,8 @@ import pytest
 
 from launchers.errors import HostDirty, HostLost, StartFailed
 from sweeper.errors import FailureKind, TrialError
-from sweeper.launch_trace import LaunchTrace
-from sweeper.server import new_nonce, pick_port
+from sweeper.serving.launch_trace import LaunchTrace
+from sweeper.serving.server import new_nonce, pick_port
 from tests.server import fake_llama as fake
 from tests.server.fake_launcher import STOPPED, FakeLauncher
 from tests.server.fake_llama import FakeLlama

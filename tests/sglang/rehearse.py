@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sweeper.errors import FailureKind
 from sweeper.records import Purpose, TrialRecord
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.gpu_host.host import GpuHost, make_host
 from tests.sglang.night import overrides, sshd_path
 from tests.ssh.sshd import Sshd

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.records import TrialState
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from tests.gpu_host.host import GpuHost, make_host
 from tests.launchers.conftest import stat, until
 from tests.sglang.night import overrides, sshd_path

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from sweeper.records import LaunchRecord
-from sweeper.saved_launch import SavedLaunch, Unreadable, read_saved
 from sweeper.standing.briefs import Brief, read_brief
+from sweeper.storing.saved_launch import SavedLaunch, Unreadable, read_saved
 from tests.fakes import launch
 
 

@@ -13,15 +13,15 @@ import optuna
 from optuna.storages import InMemoryStorage
 
 from launchers.errors import HostBusy
-from sweeper.candidates import Candidates
 from sweeper.deciding.verdict import Verdict
 from sweeper.errors import ExitCode, FailureKind, SweepInterrupted
 from sweeper.loop import run_sweep
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.rig import Rig
 from sweeper.samplers.choice import SamplerSettings
+from sweeper.searching.candidates import Candidates
 from sweeper.spec import ServerConfig, TrackingSpec
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.study import Ranking, Study
 from sweeper.tracking import Tracker
 from sweeper.trial import Save

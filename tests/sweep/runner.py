@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sweeper.errors import ConfigError
 from sweeper.records import TrialRecord, TrialState
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 STUDY = "llamacpp_smoke"
 TIMEOUT_S = 240

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.candidates import Candidates
 from sweeper.config.compose import load
 from sweeper.engines.base import HostFacts
 from sweeper.engines.vllm import Vllm
 from sweeper.records import Proposal
 from sweeper.samplers.choice import SamplerSettings
-from sweeper.searching import search_of
+from sweeper.searching.candidates import Candidates
+from sweeper.searching.choice import search_of
+from sweeper.searching.speculation import NO_GRAPHS, Physics
 from sweeper.spec import BudgetSpec, Choice, FlagValue, IntRange, Parameter, ServerConfig, SpaceSpec
-from sweeper.speculation import NO_GRAPHS, Physics
-from sweeper.storage import StudyStore
+from sweeper.storing.storage import StudyStore
 from sweeper.study import Ranking, Study
 from tests.fakes import launch
 

@@ -21,11 +21,11 @@ from sweeper.config.compose import Loaded
 from sweeper.engines.registry import engine_for
 from sweeper.errors import FailureKind
 from sweeper.kept_search import candidates_of
-from sweeper.later_launches import lean_backend
 from sweeper.records import LaunchRecord, Purpose
 from sweeper.samplers.physics.forecast import FORECAST_ATTR, Estimate, Forecast, to_json
 from sweeper.samplers.physics.proposing import PLAN_ATTR
 from sweeper.spec import ServerConfig
+from sweeper.storing.later_launches import lean_backend
 from sweeper.study import Study
 from sweeper.study_setup import open_study
 from tests.bench.scale_study.records import BEGAN, FACTS, failure_of, record

@@ -11,7 +11,7 @@ from pathlib import Path
 from launchers.clock import SystemClock
 from sweeper.deciding.affordable import afford
 from sweeper.deciding.plan import start_limit_s
-from sweeper.purses import Purses
+from sweeper.nights.purses import Purses
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.spec import SweepSpec
 from sweeper.study import Study

@@ -1,0 +1,1 @@
+"""What a study says about configurations that were perhaps never measured."""

@@ -1,0 +1,1 @@
+"""What is searched and how: the candidates, the sampler, and what earlier studies say."""

@@ -1,0 +1,1 @@
+"""One server for one launch: placed, started, proven ready, watched, stopped."""

@@ -1,0 +1,1 @@
+"""Spreads, ratios and effects with their uncertainty. Pure: it knows nothing of studies."""
