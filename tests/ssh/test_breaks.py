@@ -71,8 +71,8 @@ def test_a_link_is_mended_before_anybody_asks(make_shell: MakeShell, proxy: Prox
     shell.run(":", timeout_s=20)
     proxy.cut()
     until(lambda: proxy.num_connections >= 2, "it is tried")
-    proxy.heal()
     tried = proxy.num_connections
+    proxy.heal()
     until(lambda: proxy.num_connections > tried, "and tried again")
     assert shell.run("exit 3", timeout_s=20).exit_code == 3
 
