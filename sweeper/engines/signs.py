@@ -167,6 +167,12 @@ KERNELS: Sequence[Sign] = (
 )
 
 GPU_FAULTS: Sequence[Sign] = (
+    certain(
+        FailureKind.SERVER_CRASH,
+        "the model's probabilities were not numbers (NaN, inf): a fault of a kernel, a quantization or the draft",
+        # torch.multinomial, on the CPU and as an assertion on the GPU (TensorCompare.cu); sglang#35324.
+        r"probability tensor contains either `?'?(?:inf|nan)",
+    ),
     sign(
         FailureKind.SERVER_CRASH,
         "a kernel could not be compiled or loaded just in time: a library of the host is missing or does not"
@@ -183,6 +189,24 @@ GPU_FAULTS: Sequence[Sign] = (
         r"illegal instruction was encountered|\bXid\b[^\n]*?: \d+\b",
     ),
 )
+
+NETWORK = sign(
+    FailureKind.HOST_DIRTY,
+    "the server's processes or nodes cannot reach each other: see the network between them, GLOO_SOCKET_IFNAME and"
+    " NCCL_SOCKET_IFNAME",
+    # gloo/transport/tcp/pair.cc, ProcessGroupGloo.cpp, NCCL's bootstrap.cc; sglang#3226, pytorch#15592.
+    r"connectFullMesh failed|connect \[[^\]\s]{1,80}\]:\d+: (?:Connection (?:refused|timed out)|No route to host)",
+    r"unsupported gloo device|Unable to find (?:interface|address) for|[Nn]o socket interface found",
+)
+"""A rank that dies of something leaves the others without an answer, too: causes stand before it."""
+
+NATIVE_FAULT = certain(
+    FailureKind.SERVER_CRASH,
+    "native code of the server crashed (a segmentation fault or its like)",
+    r"Fatal Python error: (?:Segmentation fault|Bus error|Illegal instruction|Floating[ -]point)",
+    r"Segfault encountered",
+)
+"""Without a cause: what stands above it tells more."""
 
 CALLS: Sequence[Sign] = (
     sign(

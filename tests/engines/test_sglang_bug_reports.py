@@ -165,6 +165,33 @@ c10d key-value store by key '0', but store->get('0') got error: Socket Timeout
 [2026-01-01 00:00:08 TP0] Scheduler hit an exception: Traceback (most recent call last):
 RuntimeError: Error in function 'TllmGenFmhaRunner' at fmhaRunner.cuh:30: Unsupported architecture
 """),
+    "SG#25512": (CRASH, "native code", """
+[TP0] EAGLE draft cuda graph replay padding: raw_bs=3 graph_bs=4 raw_out_cache_loc=9 steps=3 topk=1
+Fatal Python error: Segmentation fault
+"""),
+    "SG#3226": (DIRTY, "GLOO_SOCKET_IFNAME", """
+[2025-01-30 18:11:28 TP8] Init torch distributed begin.
+[rank10]:[E130 18:11:34.70 ProcessGroupGloo.cpp:143] Gloo connectFullMesh failed with [../pair.cc:144] no error
+[2025-01-30 18:11:34 TP10] Scheduler hit an exception: Traceback (most recent call last):
+RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error
+"""),
+    "SG#35324": (CRASH, "NaN", """
+TensorCompare.cu:112: block: [0,0,0], thread: [0,0,0] Assertion `probability tensor contains either `inf`, `nan` or
+[2026-08-18 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+torch.AcceleratorError: CUDA error: device-side assert triggered
+"""),
+    "SG#9330": (REFUSED, "does not speculate this way", """
+[2025-08-19 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+AssertionError: Currently HybridAttentionBackend does not support speculative decoding.
+"""),
+    "SG#14285": (REFUSED, "quantization", """
+[2025-12-02 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+ValueError: ModelOptFp8Config only supports static FP8 quantization in SGLang. For FP4 quantization, use another
+"""),
+    "SG#40558": (REFUSED, "attention_backend", """
+[2026-09-21 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+tvm.error.InternalError: Error in function 'TllmGenFmhaRunner' at /x/fmhaRunner.cuh:37: Unsupported architecture
+"""),
     "AUTOMATIC1111/stable-diffusion-webui#15020": (OOM, "GPU ran out", """
 torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 114.00 MiB (GPU 0; 2.00 GiB total
 """),
@@ -178,6 +205,17 @@ def test_reported_failures_get_the_class_that_they_deserve(where: str) -> None:
     assert found is not None
     assert found.kind is kind
     assert said in found.message
+
+
+def test_a_dead_rank_is_the_cause_and_not_that_others_cannot_reach_it() -> None:
+    log = """
+[2026-01-01 00:00:08 TP1] Scheduler hit an exception: Traceback (most recent call last):
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
+[rank10]:[E130 18:11:34.70 ProcessGroupGloo.cpp:143] Gloo connectFullMesh failed with [../pair.cc:144] no error
+"""
+    found = diagnose_log(log, 137)
+    assert found is not None
+    assert found.kind is OOM
 
 
 WARNINGS = """\

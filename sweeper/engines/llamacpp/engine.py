@@ -22,7 +22,8 @@ from sweeper.engines.base import (
 )
 from sweeper.engines.draft_counters import parse_counters
 from sweeper.engines.help_text import long_flags
-from sweeper.engines.llamacpp.answers import diagnose_log, parse_stream
+from sweeper.engines.llamacpp.answers import parse_stream
+from sweeper.engines.llamacpp.diagnosis import diagnose_log
 from sweeper.engines.llamacpp.export import UNSET_ENV, export, flag_words, own_formats
 from sweeper.engines.llamacpp.flags import NUMBERS
 from sweeper.engines.llamacpp.lossy import lossy_lines

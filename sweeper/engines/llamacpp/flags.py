@@ -97,6 +97,7 @@ RENAMED: Mapping[str, str] = {
     "draft_p_min": "spec_draft_p_min",
     "draft_p_split": "spec_draft_p_split",
     "model_draft": "spec_draft_model",
+    "draft_model": "spec_draft_model",
     "md": "spec_draft_model",
     "m": "model",
     "a": "alias",

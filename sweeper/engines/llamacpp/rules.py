@@ -108,9 +108,11 @@ def combination_mistakes(config: ServerConfig) -> list[str]:
         broken.append(
             f"spec_type {needs_model[0]} needs spec_draft_model: the server would serve without speculation"
         )
-    if any(kind.startswith("draft-") for kind in types) and _number(flags, "spec_draft_n_min") > _number(
-        flags, "spec_draft_n_max"
-    ):
+    drafts = [kind for kind in types if kind.startswith("draft-")]
+    if drafts and any(flags.get(name) is True for name in ("embedding", "embeddings")):
+        # The draft's context is made with the target's pooling: llama.cpp#24443, #26352, #24402.
+        broken.append(f"embeddings with spec_type {drafts[0]}: the server aborts while it starts")
+    if drafts and _number(flags, "spec_draft_n_min") > _number(flags, "spec_draft_n_max"):
         # A draft shorter than n_min is thrown away, and none can be longer than n_max.
         broken.append(_greater(flags, "spec_draft_n_min", "spec_draft_n_max"))
     if "ngram-simple" in types and _number(flags, "spec_ngram_simple_size_m") < _number(

@@ -36,6 +36,9 @@ _WIDE_DEFAULT = frozenset({"LlamaForCausalLM", "Grok1ForCausalLM", "Grok1VForCau
 SPECULATIVE_LIMIT = 48
 """max_running_requests when it is not set and speculation is on, in every version; without it there is none."""
 
+DEEPSEEK_V4_LIMIT = 256
+"""The same for DeepSeek-V4, with speculation or without (deepseek_v4_hook.py of 0.5.12 to 0.5.23, read)."""
+
 
 def plain_flags(flags: Mapping[str, FlagValue]) -> Flags:
     """`flags` with equal values spelt equally: numbers in their own type, no absent flags, no written defaults."""
@@ -62,6 +65,8 @@ def resolved(case: Case) -> Case:
     case = _with(case, {"speculative_algorithm": _algorithm(case)})
     case = replace(case, flags=_without(case.flags, dead_flags(case)))
     case = with_resolved_backends(case)
+    if case.target is not None and case.target.is_deepseek_v4:
+        case = _filled(case, {"max_running_requests": DEEPSEEK_V4_LIMIT})
     case = _speculation(case) if case.algorithm else case
     if _overlap_is_off(case):
         case = _with(case, {"disable_overlap_schedule": True})

@@ -40,6 +40,11 @@ class Model:
         return "Eagle3" in self.architecture or self.draft_vocab_size is not None or self.has_eagle_config
 
     @property
+    def is_deepseek_v4(self) -> bool:
+        """Whether SGLang applies its rules for DeepSeek-V4 (deepseek_v4_hook.py, 0.5.12 and later)."""
+        return self.architecture == "DeepseekV4ForCausalLM"
+
+    @property
     def is_gemma4_assistant(self) -> bool:
         """Whether SGLang runs this draft as FROZEN_KV_MTP (speculative_hook.py, 0.5.12 and later)."""
         return self.architecture in ("Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM")

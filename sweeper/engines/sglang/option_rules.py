@@ -116,6 +116,25 @@ def uno_is_alone(case: Case) -> str:
     return ""
 
 
+def deepseek_v4_speculates(case: Case) -> str:
+    """DeepSeek-V4 takes EAGLE in a chain, and from 0.5.16 on DSPARK; else an assertion. Read.
+
+    Source: apply_deepseek_v4_defaults of 0.5.12, 0.5.14 to 0.5.17 and 0.5.23. It looks at what was typed: NEXTN,
+    or EAGLE without topk, die of it, too (#38236); a canonical configuration has neither.
+    """
+    if case.target is None or not case.target.is_deepseek_v4 or not case.algorithm:
+        return ""
+    able = ("EAGLE", "DSPARK") if case.version.since(0, 5, 16) else ("EAGLE",)
+    if case.algorithm not in able:
+        return f"speculative_algorithm {case.algorithm}: DeepSeek-V4 speculates with {' and '.join(able)} only"
+    topk = case.at_least("speculative_eagle_topk")
+    return (
+        f"speculative_eagle_topk {topk}: DeepSeek-V4 drafts with topk 1 only"
+        if topk > 1 and case.algorithm == "EAGLE"
+        else ""
+    )
+
+
 OPTION_RULES: tuple[Rule, ...] = (
     draft_moe_runner,
     rejection_sampling,
@@ -126,4 +145,5 @@ OPTION_RULES: tuple[Rule, ...] = (
     block_is_consistent,
     ngram_corpus,
     uno_is_alone,
+    deepseek_v4_speculates,
 )

@@ -29,6 +29,7 @@ REFUSALS: Sequence[Sign] = (
         "tensor shapes do not fit: the draft model does not belong to this target, or the tree does not suit the"
         " backend",
         r"Sizes of tensors must match|The size of tensor a \(\d+\) must match|shapes cannot be multiplied",
+        raised(r"must have same reduction dim"),
         raised(r"size mismatch|shape mismatch|expanded size of the tensor|is invalid for input of size"),
         raised(r"Attempted to load weight"),
     ),
@@ -47,7 +48,8 @@ REFUSALS: Sequence[Sign] = (
     ),
     sign(
         FailureKind.UNSUPPORTED,
-        "the quantization does not fit: give the draft its own (speculative_draft_model_quantization unquant)",
+        "the quantization does not fit the model or its draft: name the right one (quantization), or give the"
+        " draft its own (speculative_draft_model_quantization unquant)",
         raised(r"Cannot find the config file for|[Qq]uantization|[Qq]uantized"),
         raised(r"not divisible by .{0,60}(?:group|block|tile)"),
     ),

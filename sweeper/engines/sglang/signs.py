@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sweeper.engines.signs import CALLS, GPU_FAULTS, GPU_MEMORY, HOST_MEMORY, Sign, certain, raised, sign
+from sweeper.engines.signs import (
+    CALLS,
+    GPU_FAULTS,
+    GPU_MEMORY,
+    HOST_MEMORY,
+    NATIVE_FAULT,
+    NETWORK,
+    Sign,
+    certain,
+    raised,
+    sign,
+)
 from sweeper.errors import FailureKind
 
 TOO_SMALL = certain(
@@ -56,5 +67,7 @@ HANGS: Sequence[Sign] = (
         "a rank did not finish loading its weights in time: a slow disk, or a rank that died silently",
         r"other ranks that didn't finish loading|failed to pass monitoredBarrier",
     ),
+    NETWORK,
     *CALLS,
+    NATIVE_FAULT,
 )

@@ -18,6 +18,8 @@ from sweeper.engines.signs import (
     HOST,
     HOST_MEMORY,
     KERNELS,
+    NATIVE_FAULT,
+    NETWORK,
     Sign,
     certain,
     raised,
@@ -55,7 +57,10 @@ _REFUSALS: Sequence[Sign] = (
         FailureKind.UNSUPPORTED,
         "the draft model does not suit the target: its vocabulary or its shape is another",
         _refused(r"[Vv]ocab.{0,60}(?:same|match|draft)|draft.{0,80} vocab|same vocabulary"),
-        raised(r"size mismatch|shape mismatch|shapes cannot be multiplied|Attempted to load weight"),
+        raised(
+            r"size mismatch|shape mismatch|shapes cannot be multiplied|Attempted to load weight"
+            r"|must have same reduction dim"
+        ),
         r"^(?:\w+\.)*AssertionError: Attempted to load weight|There is no module or parameter named",
     ),
     sign(
@@ -102,7 +107,8 @@ _REFUSALS: Sequence[Sign] = (
     ),
     sign(
         FailureKind.UNSUPPORTED,
-        "this attention backend does not serve this model, cache or GPU: choose another attention_backend",
+        "this attention backend does not serve this model, cache or GPU: choose another attention_backend or"
+        " kv_cache_dtype (spec_attention_backend, spec_kv_cache_dtype for a draft, which else takes the target's)",
         _refused(
             r"attention backend|Selected backend|No valid attention backend|CUDAGraphMode\.\w+ is not supported"
         ),
@@ -126,6 +132,7 @@ _DEATHS: Sequence[Sign] = (
         r"collective operation timeout|RPC call to \w+ timed out|^TimeoutError: RPC call",
         r"watchdog got stuck for \d+ seconds|DistStoreError: Socket Timeout",
     ),
+    NETWORK,
     *CALLS,
 )
 
@@ -143,6 +150,7 @@ _VAGUE: Sequence[Sign] = (
         r"EngineDeadError|Engine core proc \S{1,60} died unexpectedly|EngineCore failed to start",
         r"Engine core initialization failed",
     ),
+    NATIVE_FAULT,
 )
 
 SIGNS: Sequence[Sign] = (
@@ -162,7 +170,7 @@ SIGNS: Sequence[Sign] = (
 
 _PREFIX = re.compile(
     r"^(?:[\w.-]{1,60} +\| )?(?:\([^()\s]{1,60} pid=\d+\) )?"
-    r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d [\d:.]{5,15} \[[\w.-]{1,60}:\d+\] ?)?"
+    r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d [\d:.]{5,15} \[?[\w.-]{1,60}:\d+\] ?)?"
     r"(?:\[rank\d+\]: ?(?!\[))?"
 )
 """Who speaks, when and where: before every line of vLLM's own, tracebacks included."""
@@ -181,6 +189,7 @@ _DETERMINISTIC = re.compile(
     r"|NameError|OSError|\w*ValidationError|JSONDecodeError)\b"
 )
 """Raised by what was asked for, not by circumstances."""
+_WAITING = re.compile(r"No available shared memory broadcast block found in \d+ seconds")
 _CONSEQUENCE = re.compile(
     r"Engine core initialization failed|EngineDeadError|BrokenPipeError|SystemExit|CancelledError"
 )
@@ -196,7 +205,7 @@ def diagnose_log(log: str, exit_code: int | None) -> Diagnosis | None:
             return _about_sign(each, found, suspects, was_ready=STARTED in log)
     if died and (causes := _own_exceptions(suspects)):
         return _about_exception(causes, was_ready=STARTED in log)
-    return _about_death(lines, exit_code)
+    return _about_death(lines, exit_code) or _about_hang(lines, was_ready=STARTED in log)
 
 
 def _split(log: str) -> list[str]:
@@ -234,6 +243,18 @@ def _about_death(lines: Sequence[str], exit_code: int | None) -> Diagnosis | Non
         return None
     message = f"the server died of {name} (exit code {exit_code})"
     return Diagnosis(FailureKind.SERVER_CRASH, message, _bounded([line for line in lines if line.strip()]))
+
+
+def _about_hang(lines: Sequence[str], *, was_ready: bool) -> Diagnosis | None:
+    """A server that waited for its workers and said nothing else any more.
+
+    It says so after a minute, also when they only compile: before it has served that is no sign (vllm#44185).
+    """
+    last = next((line for line in reversed(lines) if line and not _NOISE.search(line)), "")
+    if not was_ready or not _WAITING.search(last):
+        return None
+    message = "the server stopped answering: its engine waits for its workers in vain"
+    return Diagnosis(FailureKind.SERVER_HANG, message, _bounded([last]))
 
 
 def _bounded(lines: Sequence[str]) -> tuple[str, ...]:

@@ -100,8 +100,8 @@ class Vllm(AppliesTemplates):
         return ServerConfig(flags=rules.canonical_flags(config.flags), env=dict(sorted(config.env.items())))
 
     def without_effect(self, config: ServerConfig, facts: HostFacts) -> list[str]:
-        """Entries that the method does not read, and a method of which nothing is known."""
-        return rules.without_effect(config)
+        """Entries that the method does not read, an unknown method, a draft for shorter requests."""
+        return rules.without_effect(config, facts)
 
     def violations(self, config: ServerConfig, facts: HostFacts) -> list[str]:
         """Why vLLM would refuse or crash. It serves nothing silently else, as far as is known."""

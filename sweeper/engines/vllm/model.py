@@ -26,6 +26,7 @@ class Model:
     num_layers: int | None = None
     num_heads: int | None = None
     context_length: int | None = None
+    is_mla: bool = False
 
     @property
     def is_eagle3(self) -> bool:
@@ -70,6 +71,7 @@ def read_model(text: str) -> Model:
         hidden_size=_number(inner, "hidden_size"),
         num_layers=_number(inner, "num_hidden_layers"),
         num_heads=_number(inner, "num_attention_heads"),
+        is_mla=_number(inner, "kv_lora_rank") is not None,
         context_length=None if _is_stretched(inner) else _number(inner, "max_position_embeddings"),
     )
 

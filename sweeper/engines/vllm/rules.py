@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sweeper.engines.base import HostFacts, Speculation
+from sweeper.engines.vllm.draft import draft_violations, short_draft
 from sweeper.engines.vllm.flags import flag_mistakes
-from sweeper.engines.vllm.model import Model, model_at
+from sweeper.engines.vllm.model import model_at
 from sweeper.engines.vllm.table import (
     DEFAULTS,
     ENTRIES,
@@ -37,9 +38,6 @@ LOOKUP_MIN, LOOKUP_MAX, DRAFT_TP = (
 SAMPLING, SYNTHETIC_LENGTH = "spec_rejection_sample_method", "spec_synthetic_acceptance_length"
 _LOOKUP = 5
 """Both lengths of n-grams that are looked up, where neither is given."""
-
-_NAMES = {"eagle-": "eagle", "eagle3": "eagle3", "dflash": "dflash", "dspark": "dspark"}
-"""In the path or hub name of a draft, and what vLLM takes it for; in its order."""
 
 _BY_METHOD = {
     # What the name of an entry begins with, and the methods that read it.
@@ -156,7 +154,12 @@ def violations(config: ServerConfig, facts: HostFacts) -> list[str]:
     if mistakes := flag_mistakes({name: (value,) for name, value in config.flags.items()}):
         return mistakes
     flags = canonical_flags(config.flags)
-    found = [*_drafting(flags), *_draft_model(flags, facts), *_parallel(flags, facts), *_unknown(flags, facts)]
+    found = [
+        *_drafting(flags),
+        *draft_violations(method_of(flags), flags, facts),
+        *_parallel(flags, facts),
+        *_unknown(flags, facts),
+    ]
     return [line for line in found if line]
 
 
@@ -181,38 +184,6 @@ def _drafting(flags: Flags) -> Iterator[str]:
         yield f"{SYNTHETIC_LENGTH}={length:g} > {TOKENS}+1={tokens + 1}: no step keeps more"
     if flags.get("async_scheduling") is True and method in ("ngram", "suffix"):
         yield f"async_scheduling is not to be had with {METHOD} {method}"
-
-
-def _draft_model(flags: Flags, facts: HostFacts) -> Iterator[str]:
-    """What the configs of target and draft, read on the host, tell."""
-    method, draft = method_of(flags), model_at(flags.get(MODEL), facts)
-    if (taken := _taken_for(method, flags.get(MODEL))) not in ("", method):
-        yield f"{METHOD} {method}: by the draft's name vLLM silently takes {taken}; write that, or rename it"
-        return
-    if draft is None or not draft.architecture:
-        return
-    if method == "eagle" and draft.is_eagle3:
-        yield f"{METHOD} eagle with an EAGLE-3 draft ({draft.architecture}): vLLM has no such model; use eagle3"
-    if method == "draft_model":
-        if draft.is_eagle3:
-            yield f"{METHOD} draft_model with an EAGLE-3 draft ({draft.architecture}); use eagle3"
-        yield _vocabulary(flags, model_at(facts.model_path, facts), draft)
-
-
-def _taken_for(method: str, draft: FlagValue | None) -> str:
-    """The method that vLLM reads from the name of a draft (speculative.py, `Automatically detect the method`)."""
-    if method in ("", *_NAMES.values(), *WITHOUT_MODEL) or not isinstance(draft, str):
-        return ""
-    return next((taken for part, taken in _NAMES.items() if part in draft.lower()), "")
-
-
-def _vocabulary(flags: Flags, target: Model | None, draft: Model) -> str:
-    sizes = (target.vocab_size if target else None, draft.vocab_size)
-    if None in sizes or sizes[0] == sizes[1] or flags.get("spec_use_heterogeneous_vocab") is True:
-        return ""
-    return (
-        f"{MODEL} has {sizes[1]} tokens in its vocabulary and the target {sizes[0]}: a draft model needs the same"
-    )
 
 
 def _parallel(flags: Flags, facts: HostFacts) -> Iterator[str]:
@@ -246,14 +217,14 @@ def world_size(flags: Flags) -> int:
     )
 
 
-def without_effect(config: ServerConfig) -> list[str]:
-    """Flags that change nothing, and a method that no table has, one line each: the name, then why."""
+def without_effect(config: ServerConfig, facts: HostFacts) -> list[str]:
+    """Flags that change nothing, a method that no table has, and a draft that ends early: the name, then why."""
     asked = {name: value for name, value in config.flags.items() if value is not False}
     lines = [f"{name}: {reason}" for name, reason in dead_flags(asked).items()]
     method = method_of(asked)
     if method and method not in METHODS:
         lines.append(f"{METHOD}: {method} is not a method of vLLM 0.32.0; nothing is known of its rules")
-    return lines
+    return [*lines, *([notice] if (notice := short_draft(method_of(asked), asked, facts)) else [])]
 
 
 def simplicity(flags: Flags) -> tuple[float, ...]:

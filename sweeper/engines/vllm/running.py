@@ -16,7 +16,8 @@ BYPASS_STEPS = 200
 
 _GRAPHS = re.compile(r"CUDAGraphMode\.\w+ is not supported [^\n]{0,300}; setting cudagraph_mode=(\w+)[^\n]{0,100}")
 _OFF = re.compile(r"[^\n]{0,200}disabling torch\.compile, CUDAGraphs|[^\n]{0,100}setting cudagraph_mode=NONE")
-_BACKEND = re.compile(r"Using (\w{1,60}) (?:attention )?backend\b")
+_BACKEND = re.compile(r"Using (?:AttentionBackendEnum\.)?(\w{1,60}) (?:attention )?backend\b")
+"""One that was asked for is named as a member of its enumeration; a draft takes its own (vllm#44879)."""
 
 
 def running_mistakes(flags: Mapping[str, FlagValue], log: str) -> list[str]:
