@@ -200,6 +200,13 @@ NETWORK = sign(
 )
 """A rank that dies of something leaves the others without an answer, too: causes stand before it."""
 
+RDMA = sign(
+    FailureKind.HOST_DIRTY,
+    "NVSHMEM could not be set up: see the host's RDMA devices (/dev/infiniband) and that the server may use them",
+    # nvshmem/src/host/init/init.cu, transport.cpp; sglang#6017, sglang#7888.
+    r"nvshmem setup connections failed|nvshmem initialization failed|NVSHMEM API called before NVSHMEM init",
+)
+
 NATIVE_FAULT = certain(
     FailureKind.SERVER_CRASH,
     "native code of the server crashed (a segmentation fault or its like)",

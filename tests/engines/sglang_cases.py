@@ -32,6 +32,14 @@ KIMI: dict[str, Any] = {
         "num_nextn_predict_layers": 0,
     },
 }
+DEEPSEEK_V4: dict[str, Any] = {
+    "architectures": ["DeepseekV4ForCausalLM"],
+    "hidden_size": 4096,
+    "vocab_size": 129280,
+    "num_nextn_predict_layers": 1,
+    "kv_lora_rank": 512,
+    "max_position_embeddings": 131072,
+}
 DEEPSEEK: dict[str, Any] = {
     "architectures": ["DeepseekV3ForCausalLM"],
     "hidden_size": 7168,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.engines.sglang_cases import BASE, CHAIN, DEEPSEEK, EAGLE3, TREE
+from tests.engines.sglang_cases import BASE, CHAIN, DEEPSEEK, DEEPSEEK_V4, EAGLE3, LLAMA, TREE
 from tests.engines.sglang_row import ADAPTIVE, DFLASH, DSPARK, NEW, NGRAM, OLD, UNO, Row
 
 SPECULATION_ROWS = [
@@ -210,5 +210,29 @@ SPECULATION_ROWS = [
         {**UNO, "speculative_eagle_topk": 4, "speculative_num_steps": 9},
         {"speculative_num_steps": 4},
         version=NEW,
+    ),
+    Row(
+        "deepseek_v4_speculates",
+        "with EAGLE only",
+        {**NGRAM, "attention_backend": "triton"},
+        {"speculative_algorithm": None},
+        target=DEEPSEEK_V4,
+    ),
+    Row(
+        "deepseek_v4_speculates",
+        "with EAGLE and DSPARK only",
+        {**CHAIN, "speculative_algorithm": "STANDALONE"},
+        {"speculative_algorithm": "EAGLE"},
+        version=NEW,
+        target=DEEPSEEK_V4,
+        draft=LLAMA,
+    ),
+    Row(
+        "deepseek_v4_speculates",
+        "topk 1 only",
+        {**TREE, "speculative_algorithm": "EAGLE", "speculative_draft_model_path": None},
+        {"speculative_eagle_topk": 1},
+        version=NEW,
+        target=DEEPSEEK_V4,
     ),
 ]

@@ -61,6 +61,8 @@ E   current device: 0, in function ggml_backend_cuda_synchronize at /x/ggml-cuda
 /x/ggml/src/ggml-cuda/ggml-cuda.cu:75: CUDA error
 CUDA error: out of memory
 """),
+    "LC#27306": (CRASH, "call to the GPU", LISTENING + "E decode() failed: vk::Queue::submit: ErrorDeviceLost\n"),
+    "LC#27458": (CRASH, "call to the GPU", LISTENING + "E ggml_vulkan: device lost on Vulkan0\n"),
     "LC#26648": (CRASH, "aborted itself", LISTENING + """
 llama-server: /build/src/llama-sampler.cpp:1100: void llama_sampler_apply(): Assertion `found' failed.
 """),

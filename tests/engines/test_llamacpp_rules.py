@@ -64,6 +64,21 @@ def test_draft_model_without_a_type_is_legal_since_it_is_the_baseline() -> None:
     assert violations(spec_draft_model="/models/draft.gguf") == []
 
 
+@pytest.mark.parametrize("name", ["embedding", "embeddings"])
+def test_embeddings_and_a_draft_model_do_not_start(name: str) -> None:
+    asked: dict[str, FlagValue] = {**DRAFT, name: True}
+    (line,) = violations(**asked)
+    assert line.startswith("embeddings with spec_type draft-")
+    asked[name] = False
+    assert violations(**asked) == []
+    assert violations(spec_type="ngram-cache", **{name: True}) == []
+
+
+def test_a_flag_that_never_was_is_named_as_it_is() -> None:
+    (line,) = ENGINE.flag_mistakes({"draft_model": ("/models/draft.gguf",)})
+    assert line.endswith("use spec_draft_model")
+
+
 # Simplicity and command line.
 
 

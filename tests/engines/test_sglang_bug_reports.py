@@ -175,6 +175,11 @@ Fatal Python error: Segmentation fault
 [2025-01-30 18:11:34 TP10] Scheduler hit an exception: Traceback (most recent call last):
 RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error
 """),
+    "SG#6017": (DIRTY, "NVSHMEM", """
+/sgl-workspace/nvshmem/src/host/transport/transport.cpp:400: non-zero status: 7 connect EPS failed
+nvshmem setup connections failed
+[2025-05-30 10:00:00] Received sigquit from a child process. It usually means the child failed.
+"""),
     "SG#35324": (CRASH, "NaN", """
 TensorCompare.cu:112: block: [0,0,0], thread: [0,0,0] Assertion `probability tensor contains either `inf`, `nan` or
 [2026-08-18 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):

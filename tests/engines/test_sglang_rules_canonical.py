@@ -25,6 +25,7 @@ from tests.engines.sglang_cases import (
     BASE,
     CHAIN,
     DEEPSEEK,
+    DEEPSEEK_V4,
     KIMI,
     KIMI_EAGLE3,
     LLAMA,
@@ -90,6 +91,13 @@ def test_gemma4_assistant_makes_frozen_kv_mtp_of_eagle() -> None:
 def test_speculation_is_limited_to_48_requests_and_the_baseline_is_not() -> None:
     assert canonical(with_flags(CHAIN, max_running_requests=None))["max_running_requests"] == 48
     assert "max_running_requests" not in canonical(with_flags(BASE, max_running_requests=None))
+
+
+@pytest.mark.parametrize("flags", [CHAIN, BASE])
+def test_deepseek_v4_has_a_limit_of_its_own(flags: dict[str, FlagValue]) -> None:
+    facts = host(target=DEEPSEEK_V4)
+    assert canonical(with_flags(flags, max_running_requests=None), facts)["max_running_requests"] == 256
+    assert canonical(with_flags(flags, max_running_requests=7), facts)["max_running_requests"] == 7
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,10 @@ ERROR 08-01 21:27:03 async_llm_engine.py:56] IndexError: index 0 is out of bound
 (EngineCore pid=12) ERROR 07-12 14:10:32 [core.py:1203] ValueError: No valid attention backend found for cuda \
 with AttentionSelectorConfig(head_size=64, kv_cache_dtype=fp8_ds_mla, use_mla=False). Reasons: {FLASH_ATTN: [...]}.
 """),
+    "VL#41027": (REFUSED, "refused to start: AssertionError", """
+(EngineCore pid=445)     raise RuntimeError(
+(EngineCore pid=445) RuntimeError: Worker failed with error 'AssertionError: ', please check the stack trace above
+"""),
     "VL#44185": (HANG, "waits for its workers", SERVED + WAITING),
     "intel/intel-xpu-backend-for-triton#7166": (REFUSED, "speculative settings", """
 (APIServer pid=1) pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig

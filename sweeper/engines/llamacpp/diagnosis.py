@@ -85,8 +85,8 @@ _SIGNS: Sequence[_Sign] = (
     _always(
         FailureKind.SERVER_CRASH,
         "a call to the GPU failed",
-        # ggml-cuda.cu, ggml_cuda_error: LC#27749, LC#24310, LC#27430; ROCm builds say ROCm.
-        r"\b(?:CUDA|ROCm|MUSA) error\b|vk::\w+Error|Memory access fault by GPU",
+        # ggml-cuda.cu, ggml_cuda_error: LC#27749, LC#24310, LC#27430; Vulkan: LC#19955, LC#27306, LC#27458.
+        r"\b(?:CUDA|ROCm|MUSA) error\b|vk::\w+Error|\bdevice lost\b|DeviceLost\b|Memory access fault by GPU",
     ),
     _always(
         FailureKind.SERVER_CRASH,

@@ -15,6 +15,7 @@ from sweeper.engines.signs import (
     HOST_MEMORY,
     NATIVE_FAULT,
     NETWORK,
+    RDMA,
     Sign,
     certain,
     raised,
@@ -68,6 +69,7 @@ HANGS: Sequence[Sign] = (
         r"other ranks that didn't finish loading|failed to pass monitoredBarrier",
     ),
     NETWORK,
+    RDMA,
     *CALLS,
     NATIVE_FAULT,
 )

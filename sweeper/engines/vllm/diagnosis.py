@@ -20,6 +20,7 @@ from sweeper.engines.signs import (
     KERNELS,
     NATIVE_FAULT,
     NETWORK,
+    RDMA,
     Sign,
     certain,
     raised,
@@ -133,6 +134,7 @@ _DEATHS: Sequence[Sign] = (
         r"watchdog got stuck for \d+ seconds|DistStoreError: Socket Timeout",
     ),
     NETWORK,
+    RDMA,
     *CALLS,
 )
 
@@ -183,6 +185,11 @@ _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
 _SAYS_NOTHING = frozenset({None, 0, 137, 143, 130, 131, -9, -15, -2, -3})
 """Exit codes of servers that were stopped, or of which nothing is known."""
 
+_RETOLD = re.compile(
+    r"^RuntimeError: Worker failed with error '(?=(?:\w+\.)*\w+(?:Error|Exception): )(.{1,1000})', please"
+)
+"""What a worker raised, told again by the engine (multiproc_executor.py; vllm#41027)."""
+
 _RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)(?:: .*)?$")
 _DETERMINISTIC = re.compile(
     r"^(?:\w+\.)*(?:ValueError|AssertionError|NotImplementedError|TypeError|AttributeError|KeyError|IndexError"
@@ -197,7 +204,7 @@ _CONSEQUENCE = re.compile(
 
 def diagnose_log(log: str, exit_code: int | None) -> Diagnosis | None:
     """What went wrong; None when neither the log nor the exit code shows it. Never raises."""
-    lines = [_PREFIX.sub("", line[:_MAX_LINE], count=1).rstrip() for line in _split(log)]
+    lines = [_RETOLD.sub(r"\1", _PREFIX.sub("", line[:_MAX_LINE], count=1).rstrip()) for line in _split(log)]
     suspects = [line for line in dict.fromkeys(lines) if line and not _NOISE.search(line)]
     died = exit_code not in _SAYS_NOTHING or bool(fatal_sign(log))
     for each in SIGNS:
