@@ -58,7 +58,7 @@ class Study:
         self._candidates = candidates
         self._asking = Asking(store, candidates, baseline, sampler)
         self._outlook = Outlook(store, self._asking, sampler, ranking)
-        self._optuna, self._books = self._asking.searching, self._asking.books
+        self._books = self._asking.books
 
     def require_same(self, current: Fingerprint) -> None:
         """Keep the fingerprint in a new study; raises StudyMismatch when an old one has another."""

@@ -208,7 +208,7 @@ def test_what_a_crash_left_half_chosen_is_what_was_planned(tmp_path: Path, seed:
         finish(study, _ask(study))
     planned = _ask(whole).canonical
     first = SPACE.parameters[0]
-    suggest(half._optuna.ask(), optuna_name(first), distribution(first))
+    suggest(half._asking.searching.ask(), optuna_name(first), distribution(first))
     assert _ask(open_study(tmp_path / "half", seed=seed)).canonical == planned
 
 
