@@ -18,7 +18,6 @@ from sweeper.errors import ExitCode, FailureKind, SweepAborted, SweepInterrupted
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.loop import run_sweep
-from sweeper.measuring.load import load_of
 from sweeper.objective import ObjectiveSpec, Term
 from sweeper.provenance import provenance_of
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
@@ -28,7 +27,7 @@ from sweeper.tracking import Tracker
 from sweeper.trial import Save
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.core.test_study import SPACE, open_study, record_of, speed
-from tests.fakes import FakeClock, RecordingView
+from tests.fakes import FakeClock, RecordingView, load_of
 
 pytestmark = pytest.mark.study
 

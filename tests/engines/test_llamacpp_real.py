@@ -14,10 +14,10 @@ import xllamacpp
 from sweeper.engines.llamacpp_flags import NUMBERS, TYPES
 from sweeper.errors import FailureKind, TrialError
 from sweeper.measuring.benchmark import measure
-from sweeper.measuring.load import load_of
 from sweeper.records import RequestResult
 from sweeper.spec import FlagValue
 from tests.engines.real import ENGINE, Real, bench, reference, workload
+from tests.fakes import load_of
 
 pytestmark = pytest.mark.engine
 

@@ -17,7 +17,6 @@ from sweeper.engines.registry import engine_for
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
 from sweeper.loop import run_sweep
-from sweeper.measuring.load import load_of
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.rig import Rig
 from sweeper.samplers.choice import SamplerSettings
@@ -32,7 +31,7 @@ from sweeper.tracking import Tracker
 from sweeper.trial import Save
 from tests.core.specs import sweep_spec
 from tests.core.test_loop import IdleLauncher
-from tests.fakes import RecordingView, launch
+from tests.fakes import RecordingView, launch, load_of
 
 OBJECTIVE = "output_throughput"
 SPACE = SpaceSpec(

@@ -19,7 +19,6 @@ from launchers.shell import LocalShell
 from sweeper.engines.base import HostFacts
 from sweeper.interrupts import Interrupts
 from sweeper.loop import run_sweep
-from sweeper.measuring.load import load_of
 from sweeper.probing.findings import Findings, findings_of
 from sweeper.probing.nccl import MAX_TRIES, NcclProbe
 from sweeper.records import LaunchRecord, Proposal
@@ -31,7 +30,7 @@ from sweeper.tracking import Tracker
 from sweeper.trial import Save
 from tests.core.drafting import BASE, ENGINE, SPACE, measured
 from tests.core.specs import sweep_spec
-from tests.fakes import RecordingView
+from tests.fakes import RecordingView, load_of
 from tests.launchers.conftest import unused_port
 
 pytestmark = [pytest.mark.host, pytest.mark.study]
