@@ -16,6 +16,7 @@ from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
+from sweeper.launch_record import Save
 from sweeper.loop import run_sweep
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.rig import Rig
@@ -28,7 +29,6 @@ from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_place import Place
 from sweeper.study import Ranking, Study
 from sweeper.tracking import Tracker
-from sweeper.trial import Save
 from tests.core.specs import sweep_spec
 from tests.core.test_loop import IdleLauncher
 from tests.fakes import RecordingView, launch, load_of
