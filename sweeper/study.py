@@ -15,8 +15,7 @@ from sweeper.asking import Asking
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.hosts import on_scale_of, value_to_tell
 from sweeper.deciding.plan import Progress, Step
-from sweeper.deciding.sharing import CLOSING_HOST, Crew, Wait, shared_step
-from sweeper.deciding.sharing import Ranking as Ranking
+from sweeper.deciding.sharing import CLOSING_HOST, Crew, Ranking, Wait, shared_step
 from sweeper.deciding.verdict import Simplicity, Verdict, decide
 from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint

@@ -7,6 +7,7 @@ import optuna
 import pytest
 
 from sweeper.books import CONSTRAINT
+from sweeper.deciding.sharing import Ranking
 from sweeper.errors import ConfigError, FailureKind, SpecsweepError, StorageUnusable, StudyMismatch
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.samplers.choice import SamplerSettings
@@ -15,7 +16,7 @@ from sweeper.searching.candidates import Candidates
 from sweeper.spec import BudgetSpec, Choice, IntRange, Parameter, ServerConfig, SpaceSpec
 from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_facts import searched_otherwise
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from tests.fakes import launch
 
 pytestmark = pytest.mark.study

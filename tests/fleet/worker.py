@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from sweeper.deciding.sharing import Ranking
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.host_spec import HostSpec
@@ -27,7 +28,7 @@ from sweeper.storing.leases import Worker
 from sweeper.storing.ownership import at_work
 from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_place import Place
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from sweeper.tracking import Tracker
 from tests.core.specs import sweep_spec
 from tests.core.test_loop import IdleLauncher
