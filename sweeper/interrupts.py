@@ -192,7 +192,7 @@ def _raise_terminated(number: int, _frame: FrameType | None) -> None:
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):
-        os.write(2, f"ended by {signal.Signals(number).name} before anything was begun\n".encode())
+        os.write(2, f"specsweep: ended by {signal.Signals(number).name} before anything was begun\n".encode())
     os._exit(ExitCode.TERMINATED)
 
 

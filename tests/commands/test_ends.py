@@ -52,7 +52,7 @@ class Desk:
         return main(["run", "--plain", *self.words, *words])
 
     def news(self) -> list[str]:
-        """What the webhook was told since this was asked last: event and first line. The command was told the same."""
+        """What the webhook was told since this was asked last: event and first line. The command, too."""
         messages = self.receiver.received[self.seen :]
         self.seen = len(self.receiver.received)
         log = Path("told")
@@ -171,6 +171,30 @@ def test_a_second_start_of_a_study_that_is_at_work_disturbs_nobody(desk: Desk, t
     assert told.startswith("aborted: local is held by another specsweep: pid ")
     log = Path(f"sweeps/{STUDY}.log").read_text()
     assert f"note: another start ended with exit code 4: study {STUDY} is at work already: local is held" in log
+
+
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_a_command_that_is_ended_while_it_loads_says_so(tmp_path: Path, command: str) -> None:
+    """Whom to tell is not known before the settings are read."""
+    argv = [sys.executable, "-m", "sweeper", command]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=pipe, stderr=pipe, text=True) as process:
+        while not hears(process.pid, signal.SIGTERM):
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        out, told = process.communicate()
+    assert (process.returncode, out) == (ExitCode.TERMINATED, "")
+    assert told.startswith("specsweep: ended by SIGTERM")
+    assert told.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def hears(pid: int, number: signal.Signals) -> bool:
+    """Whether it has a handler for it."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
 
 
 def work(lock: str, folder: str) -> None:
