@@ -34,6 +34,7 @@ from sweeper.engines.llamacpp.rules import (
     spec_types,
     value_mistakes,
 )
+from sweeper.engines.openai_stream import completion_request
 from sweeper.engines.own_template import AppliesTemplates
 from sweeper.engines.serving import Loads, OwnFormats, Serving, placed_by
 from sweeper.spec import FlagValue, ServerConfig
@@ -257,20 +258,7 @@ class LlamaCpp(AppliesTemplates):
 
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
         """A streamed (chat) completion, without prompt cache: a repeat must not be cheaper than the first pass."""
-        asked: dict[str, object] = {"prompt": prompt.text}
-        if workload.chat:
-            asked = {"messages": [{"role": "user", "content": prompt.text}]}
-        body = {
-            **asked,
-            "max_tokens": max_tokens,
-            "ignore_eos": workload.ignore_eos,
-            "temperature": workload.temperature,
-            "seed": workload.seed,
-            "cache_prompt": False,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        return HttpRequest("POST", "/v1/chat/completions" if workload.chat else "/v1/completions", body)
+        return completion_request(prompt, workload, max_tokens, {"cache_prompt": False})
 
     def parse(self, response: StreamedResponse) -> Generation:
         """The answer, understood. Raises ValueError when it is not a complete, sensible one."""

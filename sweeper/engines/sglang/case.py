@@ -53,7 +53,6 @@ class Case:
     env: Mapping[str, str]
     version: Version
     gpu: str = ""
-    num_gpus: int = 0
     target_path: str = ""
     target: Model | None = None
     draft: Model | None = None
@@ -98,7 +97,6 @@ def case_of(flags: Mapping[str, FlagValue], env: Mapping[str, str], facts: HostF
         env=env,
         version=version_of(facts.engine_version),
         gpu=gpu_architecture(facts.gpu_names),
-        num_gpus=len(facts.gpu_names),
         target_path=facts.model_path,
         target=_model(facts.model_path, facts),
         draft=_model(draft, facts) if isinstance(draft, str) else None,

@@ -14,11 +14,8 @@ from dataclasses import dataclass
 from sweeper.spec import ServerConfig
 
 _RUNNING = re.compile(r"#running-req: (\d{1,9})\b")
-_QUEUED = re.compile(r"#queue-req: (\d{1,9})\b")
 _LENGTH = re.compile(r"(?<!block )accept len: (\d{1,9}(?:\.\d{1,9})?)")
-_RATE = re.compile(r"accept rate: (\d{1,9}(?:\.\d{1,9})?)")
 _GRAPH = re.compile(r"\bcuda graph: (True|False)")
-_THROUGHPUT = re.compile(r"gen throughput \(token/s\): (\d{1,12}(?:\.\d{1,9})?)")
 
 _ALL_KEPT = 0.995
 _MIN_LINES = 5
@@ -28,16 +25,13 @@ _MIN_LINES = 5
 class DecodeLine:
     """One `Decode batch` line (every 40 decode steps). What a line does not say is None.
 
-    `cuda_graph` speaks of CUDA graphs only, not of a CPU's or NPU's. `accept_rate` has another denominator in
-    0.5.15 and later: never compare it over versions or tree shapes.
+    `cuda_graph` speaks of CUDA graphs only, not of a CPU's or NPU's. The accept rate is not read: since 0.5.15 it
+    has another denominator.
     """
 
     num_running: int
-    num_queued: int | None
     accept_length: float | None
-    accept_rate: float | None
     cuda_graph: bool | None
-    gen_throughput: float | None
 
 
 def decode_lines(log: str) -> list[DecodeLine]:
@@ -49,18 +43,11 @@ def decode_lines(log: str) -> list[DecodeLine]:
             lines.append(
                 DecodeLine(
                     num_running=int(running[1]),
-                    num_queued=_whole(_QUEUED.search(line)),
                     accept_length=_real(_LENGTH.search(line)),
-                    accept_rate=_real(_RATE.search(line)),
                     cuda_graph=graph[1] == "True" if graph else None,
-                    gen_throughput=_real(_THROUGHPUT.search(line)),
                 )
             )
     return lines
-
-
-def _whole(found: re.Match[str] | None) -> int | None:
-    return int(found[1]) if found else None
 
 
 def _real(found: re.Match[str] | None) -> float | None:

@@ -11,7 +11,6 @@ from sweeper.engines.openai_stream import count, read_stream
 from sweeper.engines.reported import scalar
 from sweeper.engines.vllm.table import BARE_ENTRIES, ENTRIES, KNOWN_ENTRIES, MODEL
 from sweeper.spec import FlagValue
-from sweeper.workload_spec import Prompt, WorkloadSpec
 
 INFO_PATH = "/server_info?config_format=json"
 """Of the development endpoints (VLLM_SERVER_DEV_MODE=1); elsewhere vLLM tells little more than its name."""
@@ -97,23 +96,6 @@ def flushed(answer: bytes) -> bool:
         return json_object(answer.decode("utf-8")).get("success") is not False
     except ValueError:
         return not answer.strip()
-
-
-def generation_request(prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
-    """A streamed (chat) completion, under the chat template that the server applies itself."""
-    asked: dict[str, object] = {"prompt": prompt.text}
-    if workload.chat:
-        asked = {"messages": [{"role": "user", "content": prompt.text}]}
-    body = {
-        **asked,
-        "max_tokens": max_tokens,
-        "ignore_eos": workload.ignore_eos,
-        "temperature": workload.temperature,
-        "seed": workload.seed,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    return HttpRequest("POST", "/v1/chat/completions" if workload.chat else "/v1/completions", body)
 
 
 def parse_generation(response: StreamedResponse) -> Generation:

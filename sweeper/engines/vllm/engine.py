@@ -23,6 +23,7 @@ from sweeper.engines.base import (
 )
 from sweeper.engines.draft_counters import parse_counters
 from sweeper.engines.help_text import long_flags
+from sweeper.engines.openai_stream import completion_request
 from sweeper.engines.own_template import AppliesTemplates
 from sweeper.engines.serving import Loads, OwnFormats, Serving
 from sweeper.engines.vllm import answers, rules
@@ -254,7 +255,7 @@ class Vllm(AppliesTemplates):
 
     def request(self, prompt: Prompt, workload: WorkloadSpec, max_tokens: int) -> HttpRequest:
         """A streamed (chat) completion."""
-        return answers.generation_request(prompt, workload, max_tokens)
+        return completion_request(prompt, workload, max_tokens)
 
     def parse(self, response: StreamedResponse) -> Generation:
         """The answer, understood. What was drafted is told by the counters alone."""

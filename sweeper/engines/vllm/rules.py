@@ -39,30 +39,14 @@ SAMPLING, SYNTHETIC_LENGTH = "spec_rejection_sample_method", "spec_synthetic_acc
 _LOOKUP = 5
 """Both lengths of n-grams that are looked up, where neither is given."""
 
+_WITH_MODEL = ("eagle", "eagle3", "mtp", "draft_model", "medusa", "mlp_speculator", "dflash", "dspark")
+
 _BY_METHOD = {
     # What the name of an entry begins with, and the methods that read it.
     "spec_prompt_lookup_": ("ngram", "ngram_gpu"),
     "spec_suffix_": ("suffix",),
-    "spec_draft_sample_method": (
-        "eagle",
-        "eagle3",
-        "mtp",
-        "draft_model",
-        "medusa",
-        "mlp_speculator",
-        "dflash",
-        "dspark",
-    ),
-    "spec_draft_tensor_parallel_size": (
-        "eagle",
-        "eagle3",
-        "mtp",
-        "draft_model",
-        "medusa",
-        "mlp_speculator",
-        "dflash",
-        "dspark",
-    ),
+    "spec_draft_sample_method": _WITH_MODEL,
+    "spec_draft_tensor_parallel_size": _WITH_MODEL,
     "spec_use_heterogeneous_vocab": ("draft_model",),
     "spec_enable_adaptive_verification": ("dspark",),
 }
