@@ -55,6 +55,7 @@ GPU_MEMORY = certain(
     FailureKind.OUT_OF_MEMORY,
     "the GPU ran out of memory",
     r"\b(?:CUDA|HIP|NPU|XPU) out of memory",
+    r"\[(?:CUDA|HIP)\]: out of memory",
     r"CUDA error: out of memory|cudaErrorMemoryAllocation|hipErrorOutOfMemory|CUDA_ERROR_OUT_OF_MEMORY",
     r"[Cc]uda failure (?:\d+ )?'out of memory'",
     rf"{RAISED}OutOfMemoryError\b",
@@ -121,9 +122,11 @@ HOST: Sequence[Sign] = (
         FailureKind.HOST_DIRTY,
         "a GPU or its driver is not usable: see nvidia-smi and dmesg",
         r"CUDA-capable device\(s\) is/are busy|no CUDA-capable device|system not yet initialized",
-        r"driver version is insufficient|[Dd]river/library version mismatch",
-        raised(r"Found no NVIDIA driver|No CUDA GPUs are available"),
-        r"uncorrectable ECC|GPU is lost|fallen off the bus|Unable to determine the device handle",
+        r"driver version is insufficient|[Dd]river/library version mismatch|unsupported display driver",
+        # gpustack#1254: Error 804, in words.
+        r"forward compatibility was attempted on non supported",
+        raised(r"Found no NVIDIA driver|No CUDA GPUs are available|libcuda\.so\.\d: cannot open"),
+        r"uncorrectable (?:ECC|NVLink)|GPU is lost|fallen off the bus|Unable to determine the device handle",
         r"\bXid\b[^\n]*?: (?:48|63|64|74|79|94|95|119|120)\b",
         rf"{RAISED}NVMLError\w*\b",
     ),
@@ -149,10 +152,12 @@ KERNELS: Sequence[Sign] = (
         FailureKind.UNSUPPORTED,
         "the GPU cannot run a kernel that this configuration needs: choose another backend",
         r"no kernel image is available|cudaErrorNoKernelImageForDevice|invalid device function",
+        r"device kernel image is invalid",
         r"unsupported toolchain|OutOfResources|out of resource: |PTXASError|PTX codegen error",
         r"(?:nvcc|ptxas) (?:fatal|error) *:|Unsupported gpu architecture",
         rf"{RAISED}CompilationError\b",
         raised(r"requires? .{0,30}(?:SM ?>?=?\d|sm_?\d|[Cc]ompute [Cc]apability|Hopper|Blackwell)"),
+        raised(r"only supports? .{0,40}(?:Ampere|Hopper|Blackwell|Turing|Volta)\b"),
         raised(
             r"(?:only|not) (?:be )?supported on .{0,60}(?:SM ?\d|sm_?\d|Hopper|Blackwell|Ampere|GPU|CUDA|device)"
         ),
@@ -161,7 +166,7 @@ KERNELS: Sequence[Sign] = (
         FailureKind.UNSUPPORTED,
         "a kernel cannot be built on this host: its compiler or headers are missing",
         r"[Cc]ould not find nvcc|nvcc: (?:command )?not found|No such file or directory: '[^']*(?:nvcc|ninja)'",
-        raised(r"CUDA_HOME|[Nn]inja is required"),
+        raised(r"CUDA_HOME|[Nn]inja is required|Failed to find C compiler"),
         r"fatal error: \S+\.(?:h|hpp|cuh): No such file",
     ),
 )
@@ -171,7 +176,7 @@ GPU_FAULTS: Sequence[Sign] = (
         FailureKind.SERVER_CRASH,
         "the model's probabilities were not numbers (NaN, inf): a fault of a kernel, a quantization or the draft",
         # torch.multinomial, on the CPU and as an assertion on the GPU (TensorCompare.cu); sglang#35324.
-        r"probability tensor contains either `?'?(?:inf|nan)",
+        r"probability tensor contains either `?'?(?:inf|nan)|\bNaN in the logits\b",
     ),
     sign(
         FailureKind.SERVER_CRASH,
@@ -196,6 +201,7 @@ NETWORK = sign(
     " NCCL_SOCKET_IFNAME",
     # gloo/transport/tcp/pair.cc, ProcessGroupGloo.cpp, NCCL's bootstrap.cc; sglang#3226, pytorch#15592.
     r"connectFullMesh failed|connect \[[^\]\s]{1,80}\]:\d+: (?:Connection (?:refused|timed out)|No route to host)",
+    r"client socket has failed to connect",
     r"unsupported gloo device|Unable to find (?:interface|address) for|[Nn]o socket interface found",
 )
 """A rank that dies of something leaves the others without an answer, too: causes stand before it."""
@@ -214,6 +220,20 @@ NATIVE_FAULT = certain(
     r"Segfault encountered",
 )
 """Without a cause: what stands above it tells more."""
+
+NCCL_REFUSES = sign(
+    FailureKind.UNSUPPORTED,
+    "NCCL cannot do what its variables ask for (NCCL_ALGO, NCCL_PROTO, ...) on these GPUs",
+    r"no algorithm/protocol available|ncclInvalidUsage|ncclInvalidArgument|Duplicate GPU detected",
+    r"NCCL error: invalid (?:usage|argument)",
+)
+
+BLOCKS = sign(
+    FailureKind.UNSUPPORTED,
+    "the model's quantized weights cannot be divided over so many GPUs: its blocks must stay whole",
+    # fp8.py of SGLang and of vLLM; sglang#4791, sglang#10641, vllm#54178.
+    raised(r"not divisible by .{0,60}(?:group|block|tile)"),
+)
 
 CALLS: Sequence[Sign] = (
     sign(

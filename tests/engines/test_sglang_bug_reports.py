@@ -180,6 +180,14 @@ RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transpo
 nvshmem setup connections failed
 [2025-05-30 10:00:00] Received sigquit from a child process. It usually means the child failed.
 """),
+    "SG#10641": (REFUSED, "divided over so many GPUs", """
+[2025-09-18 16:17:32 DP7 TP30] Scheduler hit an exception: Traceback (most recent call last):
+ValueError: The output_size of gate's and up's weight = 64 is not divisible by weight quantization block_n = 128.
+"""),
+    "SG#13252": (REFUSED, "divided over these GPUs", """
+[2025-11-14 02:45:32 TP1] Scheduler hit an exception: Traceback (most recent call last):
+RuntimeError: start (8) + length (8) exceeds dimension size (8).
+"""),
     "SG#35324": (CRASH, "NaN", """
 TensorCompare.cu:112: block: [0,0,0], thread: [0,0,0] Assertion `probability tensor contains either `inf`, `nan` or
 [2026-08-18 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):

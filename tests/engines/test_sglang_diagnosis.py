@@ -158,6 +158,11 @@ def test_a_refusal_says_what_it_is_about() -> None:
     assert "in load_weights" in found.evidence[0]
 
 
+def test_what_torch_says_of_weights_would_come_again_and_what_the_network_says_would_not() -> None:
+    assert diagnose(died("RuntimeError: never seen before", frames=WEIGHTS)).kind is REFUSED
+    assert diagnose(died("requests.exceptions.ConnectionError: no route", frames=WEIGHTS)).kind is CRASH
+
+
 def test_echoes_of_a_dead_process_are_not_the_cause() -> None:
     echo = died("ConnectionResetError: [Errno 104] Connection reset by peer")
     assert diagnose(echo + died("IndexError: list index out of range")).message.endswith("list index out of range")

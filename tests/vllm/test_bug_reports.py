@@ -44,6 +44,21 @@ with AttentionSelectorConfig(head_size=64, kv_cache_dtype=fp8_ds_mla, use_mla=Fa
 (EngineCore pid=445)     raise RuntimeError(
 (EngineCore pid=445) RuntimeError: Worker failed with error 'AssertionError: ', please check the stack trace above
 """),
+    "VL#54178": (REFUSED, "divided over so many GPUs", """
+(Worker_TP0 pid=9356) ERROR 08-28 21:54:09 [multiproc_executor.py:597] WorkerProc failed to start.
+(Worker_TP0 pid=9356) ERROR 08-28 21:54:09 [multiproc_executor.py:597] ValueError: The output_size of gate's and \
+up's weight = 80 is not divisible by weight quantization block_n = 128.
+"""),
+    "gpustack/gpustack#1254": (DIRTY, "driver", """
+ERROR 02-20 16:43:12 engine.py:389] RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some \
+cuda functions? Error 804: forward compatibility was attempted on non supported HW
+"""),
+    "VL#5785": (CRASH, "a worker died", """
+(raylet) Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with an error code 2
+"""),
+    "VL#15295": (CRASH, "a worker died", """
+ERROR 03-21 10:00:00 multiproc_worker_utils.py:124] Worker VllmWorkerProcess pid 1234 died, exit code: -15
+"""),
     "VL#44185": (HANG, "waits for its workers", SERVED + WAITING),
     "intel/intel-xpu-backend-for-triton#7166": (REFUSED, "speculative settings", """
 (APIServer pid=1) pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sweeper.engines.signs import KERNEL_CACHE, RAISED, Sign, raised, sign
+from sweeper.engines.signs import BLOCKS, KERNEL_CACHE, NCCL_REFUSES, RAISED, Sign, raised, sign
 from sweeper.errors import FailureKind
 
 _CANNOT_READ = "a model file cannot be read: check the path, the access rights and that the files are complete"
@@ -26,10 +26,10 @@ REFUSALS: Sequence[Sign] = (
     ),
     sign(
         FailureKind.UNSUPPORTED,
-        "tensor shapes do not fit: the draft model does not belong to this target, or the tree does not suit the"
-        " backend",
+        "tensor shapes do not fit: the draft model does not belong to this target, the tree does not suit the"
+        " backend, or the weights cannot be divided over these GPUs",
         r"Sizes of tensors must match|The size of tensor a \(\d+\) must match|shapes cannot be multiplied",
-        raised(r"must have same reduction dim"),
+        raised(r"must have same reduction dim|exceeds dimension size"),
         raised(r"size mismatch|shape mismatch|expanded size of the tensor|is invalid for input of size"),
         raised(r"Attempted to load weight"),
     ),
@@ -46,12 +46,12 @@ REFUSALS: Sequence[Sign] = (
         r"trtllm_mla backend (?:can only|requires)",
         raised(r"[Ss]peculative (?:decoding|sampling|algorithm|draft)|speculative_|[Ss]pec v2|eagle_topk"),
     ),
+    BLOCKS,
     sign(
         FailureKind.UNSUPPORTED,
         "the quantization does not fit the model or its draft: name the right one (quantization), or give the"
         " draft its own (speculative_draft_model_quantization unquant)",
         raised(r"Cannot find the config file for|[Qq]uantization|[Qq]uantized"),
-        raised(r"not divisible by .{0,60}(?:group|block|tile)"),
     ),
     sign(
         FailureKind.UNSUPPORTED,
@@ -80,11 +80,7 @@ REFUSALS: Sequence[Sign] = (
         "a Python module of the server is missing or does not fit its version",
         rf"{RAISED}(?:ModuleNotFoundError|ImportError)\b",
     ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "NCCL cannot do what its variables ask for (NCCL_ALGO, NCCL_PROTO, ...) on these GPUs",
-        r"no algorithm/protocol available|ncclInvalidUsage|ncclInvalidArgument|Duplicate GPU detected",
-    ),
+    NCCL_REFUSES,
     sign(
         FailureKind.UNSUPPORTED,
         "there are fewer GPUs than the configuration asks for",

@@ -31,8 +31,10 @@ _DETERMINISTIC = re.compile(
     r"|UnicodeDecodeError|RecursionError)$"
 )
 
+_WEIGHTS = "the model's weights"
+
 _SUBJECTS = (
-    (re.compile(r"load_weight|weight_loader|weight_utils|model_loader"), "the model's weights"),
+    (re.compile(r"load_weight|weight_loader|weight_utils|model_loader"), _WEIGHTS),
     (re.compile(r"speculative_hook|_speculative_decoding|_handle_spec"), "the speculative settings"),
     (re.compile(r"/speculative/|eagle_worker|draft_worker|eagle3"), "the draft model"),
     (re.compile(r"server_args\.py|arg_groups|__post_init__"), "its settings"),
@@ -100,11 +102,17 @@ def _described(lines: Sequence[str], start: int, index: int) -> Raised:
     frames = [line.strip() for line in lines[start:index] if _FRAME.match(line)]
     where = "\n".join(frames)
     named = _RAISED.match(lines[index])
+    subject = next((name for pattern, name in _SUBJECTS if pattern.search(where)), "")
     return Raised(
         index=index,
         line=lines[index].strip(),
         frame=frames[-1] if frames else "",
-        subject=next((name for pattern, name in _SUBJECTS if pattern.search(where)), ""),
-        deterministic=named is not None and bool(_DETERMINISTIC.search(named["type"])),
+        subject=subject,
+        deterministic=named is not None and _would_come_again(named["type"], subject),
         in_warmup="warmup error" in lines[start],
     )
+
+
+def _would_come_again(kind: str, subject: str) -> bool:
+    """Whether an exception of this type comes of what was asked for. Weights are the same at the next start."""
+    return bool(_DETERMINISTIC.search(kind)) or (subject == _WEIGHTS and kind.endswith("RuntimeError"))

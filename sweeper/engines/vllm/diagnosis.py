@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from sweeper.engines.base import Diagnosis
 from sweeper.engines.signs import (
+    BLOCKS,
     CALLS,
     COMMAND_LINE,
     GPU_FAULTS,
@@ -19,6 +20,7 @@ from sweeper.engines.signs import (
     HOST_MEMORY,
     KERNELS,
     NATIVE_FAULT,
+    NCCL_REFUSES,
     NETWORK,
     RDMA,
     Sign,
@@ -60,7 +62,7 @@ _REFUSALS: Sequence[Sign] = (
         _refused(r"[Vv]ocab.{0,60}(?:same|match|draft)|draft.{0,80} vocab|same vocabulary"),
         raised(
             r"size mismatch|shape mismatch|shapes cannot be multiplied|Attempted to load weight"
-            r"|must have same reduction dim"
+            r"|must have same reduction dim|exceeds dimension size"
         ),
         r"^(?:\w+\.)*AssertionError: Attempted to load weight|There is no module or parameter named",
     ),
@@ -101,6 +103,7 @@ _REFUSALS: Sequence[Sign] = (
         "max_model_len is longer than the model's own context",
         _refused(r"User-specified max_model_len .{0,100}is greater than"),
     ),
+    BLOCKS,
     sign(
         FailureKind.UNSUPPORTED,
         "the quantization or its kernels do not fit this model or GPU",
@@ -114,6 +117,7 @@ _REFUSALS: Sequence[Sign] = (
             r"attention backend|Selected backend|No valid attention backend|CUDAGraphMode\.\w+ is not supported"
         ),
     ),
+    NCCL_REFUSES,
     sign(
         FailureKind.UNSUPPORTED,
         "a Python package of the host is missing or does not fit this version",
@@ -143,7 +147,8 @@ _VAGUE: Sequence[Sign] = (
     certain(
         FailureKind.SERVER_CRASH,
         "a worker died: see the kernel's log (dmesg) for want of memory, or somebody killed it",
-        r"Worker proc \S{1,80} died unexpectedly",
+        # The last two: Ray, and versions before 0.9; vllm#5785, vllm#15295.
+        r"Worker proc \S{1,80} died unexpectedly|Worker unexpectedly exits with|Worker \w{1,80} pid \d+ died",
     ),
     certain(FailureKind.SERVER_CRASH, "the engine died while it served", r"EngineCore encountered a fatal error"),
     certain(
