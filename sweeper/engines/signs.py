@@ -45,6 +45,13 @@ def raised(pattern: str) -> str:
     return rf"{RAISED}\w*(?:Error|Exception): .{{0,1000}}?(?:{pattern})"
 
 
+SHAPES = (
+    r"Sizes of tensors must match|[Tt]he size of tensor a \(\d+\) must match|shapes cannot be multiplied"
+    r"|size mismatch|shape mismatch|expanded size of the tensor|is invalid for input of size"
+    r"|must have same reduction dim|exceeds dimension size|Attempted to load weight"
+)
+"""What torch, and the loaders of weights, say of tensors that do not fit together."""
+
 KERNEL_CACHE = (
     r"[^\n]{0,600}/(?:\.cache(?:'|/(?:flashinfer|triton|torch|tvm|deep_gemm|sglang|vllm|outlines|nvidia)\b)"
     r"|\.triton\b|\.deep_gemm\b|\.nv/|torchinductor_|ComputeCache|[\w.-]{1,60}/(?:triton|inductor)_?cache\b)"
@@ -236,6 +243,13 @@ BLOCKS = sign(
 )
 
 CALLS: Sequence[Sign] = (
+    sign(
+        FailureKind.UNSUPPORTED,
+        "an operation of this configuration cannot be captured in a CUDA graph: switch CUDA graphs off, or what it"
+        " belongs to",
+        # CUDA's error 900; what follows a failure in mid-capture has other words. sglang#32105.
+        r"not permitted when stream is capturing|cudaErrorStreamCaptureUnsupported",
+    ),
     sign(
         FailureKind.SERVER_CRASH,
         "the GPUs could not talk to each other (NCCL failed)",

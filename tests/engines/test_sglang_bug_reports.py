@@ -188,6 +188,11 @@ ValueError: The output_size of gate's and up's weight = 64 is not divisible by w
 [2025-11-14 02:45:32 TP1] Scheduler hit an exception: Traceback (most recent call last):
 RuntimeError: start (8) + length (8) exceeds dimension size (8).
 """),
+    "SG#32105": (REFUSED, "captured in a CUDA graph", """
+[2026-07-22 15:49:08 DP0 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File "/x/sglang/srt/speculative/eagle_draft_cuda_graph_runner.py", line 446, in run_once
+torch.AcceleratorError: CUDA error: operation not permitted when stream is capturing
+"""),
     "SG#35324": (CRASH, "NaN", """
 TensorCompare.cu:112: block: [0,0,0], thread: [0,0,0] Assertion `probability tensor contains either `inf`, `nan` or
 [2026-08-18 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):

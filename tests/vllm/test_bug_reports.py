@@ -23,7 +23,7 @@ WAITING = "".join(WAITS.format(rank, rank, minute) for minute in range(4, 8) for
 
 REPORTS: dict[str, tuple[FailureKind, str, str]] = {
     # where: (class, a word of the message, the log)
-    "VL#48848": (REFUSED, "its shape is another", """
+    "VL#48848": (REFUSED, "shapes do not fit", """
 (EngineCore pid=12) ERROR 11-30 14:10:32 [core.py:1203] EngineCore failed to start.
 (EngineCore pid=12) ERROR 11-30 14:10:32 [core.py:1203] torch._dynamo.exc.TorchRuntimeError: Dynamo failed to run \
 FX node with fake tensors: got RuntimeError('a and b must have same reduction dim, but got [s72, 7680] X [5376]')
@@ -58,6 +58,9 @@ cuda functions? Error 804: forward compatibility was attempted on non supported 
 """),
     "VL#15295": (CRASH, "a worker died", """
 ERROR 03-21 10:00:00 multiproc_worker_utils.py:124] Worker VllmWorkerProcess pid 1234 died, exit code: -15
+"""),
+    "VL#29559": (REFUSED, "shapes do not fit", """
+(EngineCore_DP0 pid=3771592) RuntimeError: The expanded size of the tensor (256) must match the existing size
 """),
     "VL#44185": (HANG, "waits for its workers", SERVED + WAITING),
     "intel/intel-xpu-backend-for-triton#7166": (REFUSED, "speculative settings", """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sweeper.engines.signs import BLOCKS, KERNEL_CACHE, NCCL_REFUSES, RAISED, Sign, raised, sign
+from sweeper.engines.signs import BLOCKS, KERNEL_CACHE, NCCL_REFUSES, RAISED, SHAPES, Sign, raised, sign
 from sweeper.errors import FailureKind
 
 _CANNOT_READ = "a model file cannot be read: check the path, the access rights and that the files are complete"
@@ -28,10 +28,9 @@ REFUSALS: Sequence[Sign] = (
         FailureKind.UNSUPPORTED,
         "tensor shapes do not fit: the draft model does not belong to this target, the tree does not suit the"
         " backend, or the weights cannot be divided over these GPUs",
+        raised(SHAPES),
+        # Retold without the exception's name by what captures graphs.
         r"Sizes of tensors must match|The size of tensor a \(\d+\) must match|shapes cannot be multiplied",
-        raised(r"must have same reduction dim|exceeds dimension size"),
-        raised(r"size mismatch|shape mismatch|expanded size of the tensor|is invalid for input of size"),
-        raised(r"Attempted to load weight"),
     ),
     sign(
         FailureKind.UNSUPPORTED,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from sweeper.engines.base import Diagnosis
 from sweeper.engines.signs import (
-    BLOCKS,
     CALLS,
     COMMAND_LINE,
     GPU_FAULTS,
@@ -20,27 +19,17 @@ from sweeper.engines.signs import (
     HOST_MEMORY,
     KERNELS,
     NATIVE_FAULT,
-    NCCL_REFUSES,
     NETWORK,
     RDMA,
     Sign,
     certain,
-    raised,
-    sign,
 )
 from sweeper.engines.vllm.log import STARTED, fatal_sign
+from sweeper.engines.vllm.refusals import REFUSALS
 from sweeper.errors import FailureKind
 from sweeper.text import plain, without_codes
 
 _MAX_LOG, _MAX_LINE, _MAX_EVIDENCE = 2_000_000, 1_500, 5
-
-_VALIDATION = r"^\s*Value error, .{0,1000}?"
-"""Before what pydantic has a validator say, a line below the name of the model that was refused."""
-
-
-def _refused(pattern: str) -> str:
-    return rf"(?:{raised(pattern)})|(?:{_VALIDATION}(?:{pattern}))"
-
 
 _TAKEN = certain(
     FailureKind.HOST_DIRTY,
@@ -53,81 +42,6 @@ _ROOM = certain(
     r"No available memory for the cache blocks",
     r"To serve at least one request with the model's max seq len",
     r"is larger than the maximum number of tokens that can be stored in KV cache",
-)
-
-_REFUSALS: Sequence[Sign] = (
-    sign(
-        FailureKind.UNSUPPORTED,
-        "the draft model does not suit the target: its vocabulary or its shape is another",
-        _refused(r"[Vv]ocab.{0,60}(?:same|match|draft)|draft.{0,80} vocab|same vocabulary"),
-        raised(
-            r"size mismatch|shape mismatch|shapes cannot be multiplied|Attempted to load weight"
-            r"|must have same reduction dim|exceeds dimension size"
-        ),
-        r"^(?:\w+\.)*AssertionError: Attempted to load weight|There is no module or parameter named",
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "this version does not know the architecture of the model or the draft (an EAGLE-3 draft needs eagle3)",
-        r"Model architectures .{0,300}not supported|does not recognize this architecture|no vLLM implementation",
-        _refused(r"trust_remote_code|contains custom code|[Uu]nrecognized model in|[Uu]nrecognized configuration"),
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "the server refused the speculative settings",
-        _refused(
-            r"prompt_lookup|num_speculative_tokens|[Ss]peculative|draft_tensor_parallel_size"
-            r"|synthetic_acceptance|[Aa]sync scheduling"
-        ),
-        r"validation errors? for SpeculativeConfig",
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "a model file cannot be read: check the path, the access rights and that the files are complete",
-        r"Repo id must be|HFValidationError|is not a local folder|not a valid model identifier|[Gg]ated ?[Rr]epo",
-        r"\b40[134] Client Error|RepositoryNotFoundError|LocalEntryNotFoundError|RevisionNotFoundError",
-        _refused(r"Invalid repository ID or local directory|Cannot find any (?:model )?weights|[Nn]o config"),
-        r"SafetensorError|HeaderTooLarge|header too large|MetadataIncompleteBuffer|InvalidHeader",
-        raised(
-            r"couldn't connect to 'https://huggingface|does not appear to have|[Cc]annot find the requested files"
-        ),
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "the model cannot be divided over so many GPUs",
-        _refused(r"must be divisible by tensor parallel|attention heads .{0,60}divisible|World size .{0,60}GPUs"),
-        r"invalid device ordinal|cudaErrorInvalidDevice\b",
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "max_model_len is longer than the model's own context",
-        _refused(r"User-specified max_model_len .{0,100}is greater than"),
-    ),
-    BLOCKS,
-    sign(
-        FailureKind.UNSUPPORTED,
-        "the quantization or its kernels do not fit this model or GPU",
-        _refused(r"[Qq]uantization|[Qq]uantized|quant_method"),
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "this attention backend does not serve this model, cache or GPU: choose another attention_backend or"
-        " kv_cache_dtype (spec_attention_backend, spec_kv_cache_dtype for a draft, which else takes the target's)",
-        _refused(
-            r"attention backend|Selected backend|No valid attention backend|CUDAGraphMode\.\w+ is not supported"
-        ),
-    ),
-    NCCL_REFUSES,
-    sign(
-        FailureKind.UNSUPPORTED,
-        "a Python package of the host is missing or does not fit this version",
-        r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError)\b",
-    ),
-    sign(
-        FailureKind.UNSUPPORTED,
-        "the server refused its settings",
-        r"^(?:\w+\.)*ValidationError: |validation errors? for \w+Config\b",
-    ),
 )
 
 _DEATHS: Sequence[Sign] = (
@@ -168,7 +82,7 @@ SIGNS: Sequence[Sign] = (
     HOST_MEMORY,
     GPU_MEMORY,
     *KERNELS,
-    *_REFUSALS,
+    *REFUSALS,
     *GPU_FAULTS,
     *_DEATHS,
     *_VAGUE,
