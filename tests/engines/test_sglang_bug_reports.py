@@ -193,6 +193,16 @@ RuntimeError: start (8) + length (8) exceeds dimension size (8).
   File "/x/sglang/srt/speculative/eagle_draft_cuda_graph_runner.py", line 446, in run_once
 torch.AcceleratorError: CUDA error: operation not permitted when stream is capturing
 """),
+    "SG#26640": (REFUSED, "architecture", """
+Traceback (most recent call last):
+    config_class = CONFIG_MAPPING[config_dict["model_type"]]
+KeyError: 'gemma4_assistant'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+ValueError: The checkpoint has model type `gemma4_assistant` but Transformers does not recognize this architecture.
+"""),
     "SG#35324": (CRASH, "NaN", """
 TensorCompare.cu:112: block: [0,0,0], thread: [0,0,0] Assertion `probability tensor contains either `inf`, `nan` or
 [2026-08-18 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):

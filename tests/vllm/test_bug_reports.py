@@ -62,6 +62,9 @@ ERROR 03-21 10:00:00 multiproc_worker_utils.py:124] Worker VllmWorkerProcess pid
     "VL#29559": (REFUSED, "shapes do not fit", """
 (EngineCore_DP0 pid=3771592) RuntimeError: The expanded size of the tensor (256) must match the existing size
 """),
+    "VL#19775": (REFUSED, "speculative settings", """
+ERROR 06-17 20:30:38 [core.py:515] NotImplementedError: Speculative decoding with draft model is not supported yet.
+"""),
     "VL#44185": (HANG, "waits for its workers", SERVED + WAITING),
     "intel/intel-xpu-backend-for-triton#7166": (REFUSED, "speculative settings", """
 (APIServer pid=1) pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig

@@ -71,7 +71,8 @@ _SIGNS: Sequence[_Sign] = (
         FailureKind.UNSUPPORTED,
         "the server cannot speculate this way with these models",
         r"failed to initialize speculative|doesn't contain MTP layers|failed to create MTP context",
-        r"no target_layer_ids",
+        # The last one is said at each request: lms#610, LC#24541.
+        r"no target_layer_ids|failed to process speculative batch",
     ),
     _sign(
         FailureKind.UNSUPPORTED,
