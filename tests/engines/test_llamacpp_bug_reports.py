@@ -61,7 +61,7 @@ E   current device: 0, in function ggml_backend_cuda_synchronize at /x/ggml-cuda
 /x/ggml/src/ggml-cuda/ggml-cuda.cu:75: CUDA error
 CUDA error: out of memory
 """),
-    "lmstudio-ai/lms#610": (REFUSED, "speculate", LISTENING + "E decode() failed: failed to process speculative batch"),
+    "lmstudio-ai/lms#610": (REFUSED, "speculate", LISTENING + "E failed to process speculative batch\n"),
     "LC#27306": (CRASH, "call to the GPU", LISTENING + "E decode() failed: vk::Queue::submit: ErrorDeviceLost\n"),
     "LC#27458": (CRASH, "call to the GPU", LISTENING + "E ggml_vulkan: device lost on Vulkan0\n"),
     "LC#26648": (CRASH, "aborted itself", LISTENING + """
