@@ -14,7 +14,7 @@ from sweeper.engines.base import Diagnosis
 from sweeper.errors import FailureKind
 from sweeper.text import plain, without_codes
 
-_MAX_LOG, _MAX_EVIDENCE = 2_000_000, 5
+_MAX_LOG, _MAX_LINE, _MAX_EVIDENCE = 2_000_000, 1_500, 5
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ _SIGNS: Sequence[_Sign] = (
     _sign(FailureKind.UNSUPPORTED, "the draft model could not be loaded", r"failed to load draft model"),
     _always(FailureKind.HOST_DIRTY, "the server's port was taken", r"couldn't bind"),
     _sign(FailureKind.SERVER_CRASH, "the model could not be loaded", r"failed to load model"),
-    _always(
+    _sign(
         FailureKind.SERVER_CRASH,
         "a call to the GPU failed",
         # ggml-cuda.cu, ggml_cuda_error: LC#27749, LC#24310, LC#27430; Vulkan: LC#19955, LC#27306, LC#27458.
@@ -110,7 +110,7 @@ _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
 
 def diagnose_log(log: str, exit_code: int | None) -> Diagnosis | None:
     """What went wrong; None when neither the log nor the exit code shows it. Never raises."""
-    lines = without_codes(log[-_MAX_LOG:]).splitlines()
+    lines = [line[:_MAX_LINE] for line in without_codes(log[-_MAX_LOG:]).splitlines()]
     if exit_code is None:
         lines = [line for line in lines if _FITTING not in line]
     recent = lines[_survived(lines) :]
