@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import xllamacpp
 
-from sweeper.engines.llamacpp_flags import NUMBERS, TYPES
+from sweeper.engines.llamacpp.flags import NUMBERS, TYPES
 from sweeper.errors import FailureKind, TrialError
 from sweeper.measuring.benchmark import measure
 from sweeper.records import RequestResult

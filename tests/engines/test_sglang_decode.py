@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.engines.sglang_decode import DecodeLine, decode_lines, running_mistakes
+from sweeper.engines.sglang.decode import DecodeLine, decode_lines, running_mistakes
 from sweeper.spec import ServerConfig
 from tests.engines import sglang_saved
 
