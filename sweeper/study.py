@@ -73,13 +73,13 @@ class Study:
         return self.store.database.exclusively(self._reconcile)
 
     def _reconcile(self) -> list[str]:
-        notes, trials = [], self.trials()
-        for trial in _orphans(trials, self.ownership.crew(self._outlook.closing_host)):
-            if self._finished_from_record(trial, trials):
-                notes.append(f"trial {trial.number} had been measured: finished from its record")
-            else:
-                notes.append(f"trial {trial.number} was interrupted: it is measured again")
-        return notes
+        crew = self.ownership.crew(self._outlook.closing_host)
+        return [
+            f"trial {number} had been measured: finished from its record"
+            if is_finished
+            else f"trial {number} was interrupted: it is measured again"
+            for number, is_finished in self._finish_orphans(self.trials(), crew).items()
+        ]
 
     def ask(self, budget: BudgetSpec) -> Proposal | None:
         """The next launch, now this worker's.
@@ -201,7 +201,7 @@ class Study:
     def _next_step(self, budget: BudgetSpec) -> Step | Wait | None:
         trials = self.trials()
         crew = self.ownership.crew(self._outlook.closing_host)
-        if crew is not None and [n for n in _orphans(trials, crew) if self._finished_from_record(n, trials)]:
+        if crew is not None and any(self._finish_orphans(trials, crew).values()):
             trials = self.trials()
         self._asking.know(trials)
         if crew is None:
@@ -242,9 +242,12 @@ class Study:
         self._books.give_up(trial.number, FailureKind.INTERRUPTED)
         return True
 
-    def _finished_from_record(self, trial: TrialRecord, trials: Sequence[TrialRecord]) -> bool:
-        """Whether a trial that was not told had been settled by its last launch; it is told."""
-        return bool(trial.launches) and self._settle(trial, trial.launches[-1], trials)
+    def _finish_orphans(self, trials: Sequence[TrialRecord], crew: Crew | None) -> dict[int, bool]:
+        """Tell what the last launch of each orphan settled; by trial number whether it did settle the trial."""
+        return {
+            trial.number: bool(trial.launches) and self._settle(trial, trial.launches[-1], trials)
+            for trial in _orphans(trials, crew)
+        }
 
     def _settle(self, trial: TrialRecord, record: LaunchRecord, trials: Sequence[TrialRecord]) -> bool:
         """Tell Optuna how the trial, one of all `trials`, ended, unless it is to be launched again.

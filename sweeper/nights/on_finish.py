@@ -8,8 +8,9 @@ nothing to launch.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 from launchers.errors import HostDirty
 from launchers.masking import masked_words
@@ -126,7 +127,7 @@ class Leaving:
         name = "the baseline" if trial.is_baseline else difference_text(trial.canonical, self._study.baseline)
         port = self._rig.spec.on_finish_port or self._rig.spec.host.port_low
         if (kept := next(iter(standing.kept()), None)) is not None:
-            if json.loads(kept.note).get("key") == trial.key and kept.handle.port == port:
+            if note_of(kept).get("key") == trial.key and kept.handle.port == port:
                 return f"{name_of(kept)} is still served on port {port} of {standing.host}."
             self._stop_kept(standing)
         nonce = f"{self._study.name[:_MAX_NAME]}-{new_nonce()}"
@@ -154,10 +155,19 @@ class Leaving:
         )
 
 
-def name_of(kept: KeptServer) -> str:
-    """`trial 5 of study night, ngram n3, on port 30000`; the server's id where its note cannot be read."""
+def note_of(kept: KeptServer) -> Mapping[str, Any]:
+    """What was said of a server when it was left; empty where that cannot be read."""
     try:
         note = json.loads(kept.note)
+    except (ValueError, RecursionError):
+        return {}
+    return note if isinstance(note, dict) else {}
+
+
+def name_of(kept: KeptServer) -> str:
+    """`trial 5 of study night, ngram n3, on port 30000`; the server's id where its note cannot be read."""
+    note = note_of(kept)
+    try:
         told = f"trial {int(note['trial'])} of study {note['study']}, {note['name']}"
     except (ValueError, KeyError, TypeError):
         told = f"server {kept.handle.server_id}"

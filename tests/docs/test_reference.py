@@ -72,3 +72,11 @@ def test_files_of_the_list_are_written_somewhere() -> None:
     ):
         assert name in SOURCES
     assert len(FILES) > 12
+
+
+def test_the_map_of_the_code_names_every_package() -> None:
+    drawn = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Layout")[2].partition("\n## ")[0]
+    packages = [
+        file.parent.name for room in ("sweeper", "analysis") for file in (ROOT / room).glob("*/__init__.py")
+    ]
+    assert [name for name in packages if not re.search(rf"\b{name}/", drawn)] == []

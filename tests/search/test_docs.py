@@ -8,7 +8,8 @@ from typing import Any
 
 from sweeper.samplers.physics import stored_forecast
 
-PAGE = Path(__file__).parents[2] / "docs" / "search.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "search.md"
 
 
 class Result:
@@ -35,3 +36,19 @@ def test_the_example_finds_the_best_and_explains_itself() -> None:
     assert forecast.reason
     assert names["forecast"].throughput.low < names["forecast"].throughput.high
     assert 1 < names["needed"].mean < 4
+
+
+def test_the_files_that_one_may_copy_import_no_others() -> None:
+    words = PAGE.read_text().partition("or copy ")[2].partition(" `measure`")[0]
+    copied = re.findall(r"`(sweeper/[\w/.]*)`", words)
+    waiting = [ROOT / "sweeper" / "samplers" / "physics" / "__init__.py"]
+    seen: set[Path] = set()
+    while waiting:
+        file = waiting.pop()
+        assert str(file.relative_to(ROOT)).startswith(tuple(copied))
+        seen.add(file)
+        for name in re.findall(r"^ *from (sweeper[\w.]*) import", file.read_text(), re.M):
+            package = ROOT / name.replace(".", "/")
+            found = package / "__init__.py" if package.is_dir() else package.with_suffix(".py")
+            waiting += {found} - seen - set(waiting)
+    assert len(seen) > 20
