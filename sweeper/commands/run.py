@@ -21,7 +21,14 @@ from sweeper import config, tracking
 from sweeper.commands.fleet import hosts_of, is_for_slurm, run_on_all, worker_of
 from sweeper.commands.holding import host_held, study_held
 from sweeper.commands.hosts import make_launcher, standing_on
-from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
+from sweeper.commands.notes import (
+    arrival_notes,
+    notes_on,
+    remembering,
+    shown_secrets_notes,
+    storage_notes,
+    zone_notes,
+)
 from sweeper.commands.plan import plan
 from sweeper.commands.report import write_beside
 from sweeper.commands.slurm import as_worker, run_through_slurm
@@ -129,6 +136,7 @@ def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence
                     *loaded.notes,
                     *arrival_notes(spec),
                     *storage_notes(spec),
+                    *zone_notes(spec),
                     *shown_secrets_notes(overrides),
                 )
                 for note in (*told, *notes_on(spec, engine, facts), *known):
