@@ -196,7 +196,7 @@ def _only_waiting(study: StudySpec) -> str | None:
     if not done or any(entry.state not in _NOT_WAITING for entry in found.studies):
         raise ConfigError([f"NAME: no study waits to go on{_listed(found)}"])
     more = f"a larger total goes on: specsweep resume {done[0]} budget.trials=N"
-    _print(f"nothing is left to do: complete {'are' if done[1:] else 'is'} {', '.join(done[:20])}; {more}")
+    _print(f"nothing is left to do: {', '.join(done[:20])} {'are' if done[1:] else 'is'} complete; {more}")
     return None
 
 

@@ -111,7 +111,7 @@ def test_several_or_none_are_listed(
     make_study("done", "complete")
     make_study("foreign").store.set_fact("fingerprint", None)
     assert main(["resume"]) == ExitCode.OK
-    assert "nothing is left to do: complete is done; a larger total goes on: specsweep resume done" in (
+    assert "nothing is left to do: done is complete; a larger total goes on: specsweep resume done" in (
         capsys.readouterr().out
     )
     make_study("lost", trials=0).store.set_fact("run:gpu1", None)

@@ -24,7 +24,7 @@ def test_a_hook_that_lacks_its_secret_is_left_out_and_said(word: str, setting: s
     assert (loaded.spec.notify.webhook, loaded.spec.notify.command) == ("", ())
     assert loaded.spec.notify.events == ("finished",)
     (line,) = loaded.untold
-    assert line.startswith(f"{setting}: nobody is told by it as before: ")
+    assert line.startswith(f"{setting}: no longer ")
     assert load_place([word]).notify.webhook == ""
 
 
