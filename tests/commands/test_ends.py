@@ -25,6 +25,7 @@ from tests.launchers.conftest import unused_port
 pytestmark = [pytest.mark.host, pytest.mark.compose, pytest.mark.study]
 
 STUDY = "chaos"
+ENDED = "ended with exit code "
 START = """
 case "$*" in *--port*)
   echo >> launched
@@ -118,6 +119,11 @@ def test_the_ends_of_one_study_from_its_first_start_to_the_nights_after_its_last
     assert main(["resume", STUDY, "budget.trials=3"]) == ExitCode.OK
     (more,) = desk.news()
     assert more.startswith("finished: ")
+    ends = [
+        line.split(" note: ")[1] for line in Path(f"sweeps/{STUDY}.log").read_text().splitlines() if ENDED in line
+    ]
+    assert [int(line.removeprefix(ENDED).split(":")[0]) for line in ends] == [143, 130, 0, 0, 0, 0]
+    assert ends[-1] == f"{ENDED}0: {more.removeprefix('finished: ')}"
 
 
 def test_a_budget_that_is_spent_is_told_once(desk: Desk) -> None:
