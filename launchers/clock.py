@@ -47,21 +47,28 @@ class SystemClock:
     def zone(self) -> datetime.tzinfo:
         """That of $TZ, else of /etc/localtime, else UTC: with its rules, where an offset alone has none.
 
-        $TZ may be a name (`Europe/Berlin`) or a file (`:/etc/localtime`).
+        $TZ may be a name (`Europe/Berlin`) or a file (`:/etc/localtime`); an empty one is UTC, as everywhere.
         """
-        name = os.environ.get("TZ", "").removeprefix(":")
-        try:
-            if name and not name.startswith("/"):
-                return zoneinfo.ZoneInfo(name)
-            with Path(name or "/etc/localtime").open("rb") as file:
-                return zoneinfo.ZoneInfo.from_file(file)
-        except (
-            OSError,
-            ValueError,
-            zoneinfo.ZoneInfoNotFoundError,
-        ):  # $TZ may also be a rule of its own (CET-1CEST)
-            return datetime.datetime.now().astimezone().tzinfo or datetime.UTC
+        return known_zone() or datetime.datetime.now().astimezone().tzinfo or datetime.UTC
 
     def sleep(self, seconds: float) -> None:
         """Return after at least `seconds`."""
         time.sleep(max(0.0, seconds))
+
+
+def known_zone() -> datetime.tzinfo | None:
+    """The zone that $TZ or /etc/localtime gives, with its rules.
+
+    None where $TZ names none of this machine's, or is a rule of its own (`CET-1CEST`): then only the offset of the
+    moment is known, and of a name that is unknown not even that is right.
+    """
+    name = os.environ.get("TZ", "/etc/localtime").removeprefix(":")
+    if not name:
+        return datetime.UTC
+    try:
+        if not name.startswith("/"):
+            return zoneinfo.ZoneInfo(name)
+        with Path(name).open("rb") as file:
+            return zoneinfo.ZoneInfo.from_file(file)
+    except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
+        return None

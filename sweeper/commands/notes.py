@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 
-from launchers.masking import masked_words, secret_words
+from launchers.clock import SystemClock, known_zone
+from launchers.masking import MASK, masked_words, secret_words
+from sweeper.deadline import read_until
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.space import samples, to_config
 from sweeper.spec import ServerConfig, SweepSpec
 from sweeper.storing.addresses import has_password
+from sweeper.text import plain
 
 _MAX_SAMPLES = 300
 
@@ -47,13 +51,24 @@ def storage_notes(spec: SweepSpec) -> list[str]:
     return [f"{seen}; ~/.pgpass, PGPASSWORD or a service file keep it out of them"]
 
 
+def zone_notes(spec: SweepSpec) -> list[str]:
+    """A line when the night's end is a time of day in a zone that this machine does not know."""
+    until = spec.budget.until
+    if until is None or read_until(until).zone is not None or known_zone() is not None:
+        return []
+    offset = SystemClock().now().astimezone().strftime("%z")
+    told = f"TZ={plain(os.environ.get('TZ', ''), 60)} is no zone that this machine knows by its rules"
+    right = "should it be another one, name it: budget.until='07:00 Europe/Berlin'"
+    return [f"budget.until: {told}; {until} is taken at {offset[:3]}:{offset[3:]} from UTC; {right}"]
+
+
 def shown_secrets_notes(words: Iterable[str]) -> list[str]:
     """A line for each word of specsweep's own command line that shows a secret in this machine's process list."""
     return [
         f"{masked_words([word])[0]}: every user of this machine can read it in the process list; write "
         "NAME=${oc.env:VARIABLE}, or put it into a file for --config-dir"
         for word in words
-        if any(secret_words([word]))
+        if any(secret != MASK for secret in secret_words([word]))
     ]
 
 

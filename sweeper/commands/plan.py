@@ -16,7 +16,7 @@ from launchers.clock import Clock, SystemClock
 from sweeper import config
 from sweeper.commands.fleet import hosts_of, specs_of_hosts
 from sweeper.commands.hosts import make_launcher
-from sweeper.commands.notes import arrival_notes, notes_on, shown_secrets_notes, storage_notes
+from sweeper.commands.notes import arrival_notes, notes_on, shown_secrets_notes, storage_notes, zone_notes
 from sweeper.commands.screen import screen
 from sweeper.errors import ExitCode, Together
 from sweeper.planning.making import Notes, plan_of
@@ -69,6 +69,7 @@ def _notes(loaded: config.Loaded, known: Sequence[str]) -> Notes:
         *loaded.notes,
         *arrival_notes(loaded.spec),
         *storage_notes(loaded.spec),
+        *zone_notes(loaded.spec),
         *known,
     )
 

@@ -177,8 +177,8 @@ def _kept_words(runs: Sequence[KeptRun]) -> list[str]:
 def _only_waiting(study: StudySpec) -> str | None:
     """The name of the only study that waits to go on; None, which is said, when all are complete.
 
-    Raises ConfigError with the list when it is not one, AlreadyAtWork when one runs and none waits,
-    StorageUnusable when none can be read.
+    Raises ConfigError with the list when it is not one; AlreadyAtWork when one runs, and StorageUnusable when some
+    cannot be read, and none of the others waits.
     """
     found = catalogue(study, SystemClock().now())
     waiting = [entry.study for entry in found.studies if entry.state in GOES_ON]
@@ -188,7 +188,7 @@ def _only_waiting(study: StudySpec) -> str | None:
         raise ConfigError(
             [f"NAME: several studies wait to go on: {', '.join(waiting)}; name one: specsweep resume NAME"]
         )
-    if found.notes and not found.studies:
+    if found.notes:
         raise StorageUnusable("; ".join(found.notes))
     if running := next((entry for entry in found.studies if entry.state == "running"), None):
         raise AlreadyAtWork(f"study {running.study} is at work already: {', '.join(running.by)}")
@@ -196,7 +196,7 @@ def _only_waiting(study: StudySpec) -> str | None:
     if not done or any(entry.state not in _NOT_WAITING for entry in found.studies):
         raise ConfigError([f"NAME: no study waits to go on{_listed(found)}"])
     more = f"a larger total goes on: specsweep resume {done[0]} budget.trials=N"
-    _print(f"nothing is left to do: complete {'are' if done[1:] else 'is'} {', '.join(done[:20])}; {more}")
+    _print(f"nothing is left to do: {', '.join(done[:20])} {'are' if done[1:] else 'is'} complete; {more}")
     return None
 
 

@@ -21,11 +21,18 @@ from sweeper import config, tracking
 from sweeper.commands.fleet import hosts_of, is_for_slurm, run_on_all, worker_of
 from sweeper.commands.holding import host_held, study_held
 from sweeper.commands.hosts import make_launcher, standing_on
-from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
+from sweeper.commands.notes import (
+    arrival_notes,
+    notes_on,
+    remembering,
+    shown_secrets_notes,
+    storage_notes,
+    zone_notes,
+)
+from sweeper.commands.outcome import Outcome, show
 from sweeper.commands.plan import plan
 from sweeper.commands.report import write_beside
 from sweeper.commands.slurm import as_worker, run_through_slurm
-from sweeper.deciding.verdict import Verdict
 from sweeper.endings import ending_of
 from sweeper.engines.registry import engine_for
 from sweeper.errors import AlreadyAtWork, ExitCode, SpecsweepError, SweepAborted
@@ -39,8 +46,6 @@ from sweeper.nights.first_winner import FirstWinner
 from sweeper.nights.news import News
 from sweeper.nights.notify import Notifier, ends_told
 from sweeper.nights.on_finish import Leaving
-from sweeper.records import TrialRecord
-from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.spec import SweepSpec
 from sweeper.standing.beacon import Beacon
@@ -129,6 +134,7 @@ def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence
                     *loaded.notes,
                     *arrival_notes(spec),
                     *storage_notes(spec),
+                    *zone_notes(spec),
                     *shown_secrets_notes(overrides),
                 )
                 for note in (*told, *notes_on(spec, engine, facts), *known):
@@ -144,66 +150,19 @@ def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence
                     if study.store.database.is_shared and is_unfinished(rig, study, verdict):
                         raise SweepAborted(SET_BACK)
                     ended(how_it_ended(verdict, after.launches_left))
-            outcome = _Outcome(verdict, left, after.launches_left, was_complete=not before.launches_left)
+            outcome = Outcome(verdict, left, after.launches_left, was_complete=not before.launches_left)
             if outcome.is_open:
                 notifier.tell("interrupted", study.name, launcher.host, outcome.text)
             elif news.is_new:
                 notifier.tell("finished", study.name, launcher.host, outcome.text, news.told)
             else:
                 view.notice("nothing has changed since this verdict was told: nobody is told again")
-    _show(outcome, trials, spec, console)
+    _say(spec, f"ended with exit code {outcome.code}: {outcome.text}")
+    show(outcome, trials, spec, console)
     page = None if outcome.is_open else _write_report(console, spec, study, tracker)
     where = _where_to_look(spec, page, overrides, config_dir)
     console.print(where, markup=False, highlight=False, soft_wrap=True)
-    return ExitCode.INTERRUPTED if outcome.is_open else ExitCode.OK
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """How a start ended in good order. `left`: in words, what was left on the host."""
-
-    verdict: Verdict
-    left: str
-    launches_left: int
-    was_complete: bool
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a person has ended it early: neither is the sweep complete, nor the night over."""
-        return bool(self.launches_left) and not self.verdict.cut_short
-
-    @property
-    def found(self) -> str:
-        """The verdict, or where it stands."""
-        so_far = f"So far, with up to {self.launches_left} launches to go: " if self.is_open else ""
-        return f"{so_far}{self.verdict.text}"
-
-    @property
-    def text(self) -> str:
-        """What is told of it."""
-        return "\n".join(filter(None, [self.found, self.left]))
-
-    @property
-    def goes_on(self) -> str:
-        """How the sweep goes on; empty for one that has just been completed."""
-        if self.verdict.cut_short:
-            return "The night is over. The same command goes on in the next one; so does specsweep resume."
-        if self.is_open:
-            return "Stopped early, as asked. The same command goes on; so does specsweep resume."
-        more = "The sweep was complete already: a larger budget.trials goes on from here."
-        return more if self.was_complete else ""
-
-
-def _show(outcome: _Outcome, trials: Sequence[TrialRecord], spec: SweepSpec, console: Console) -> None:
-    """Print the table, what was left on the host, and the verdict."""
-    if trials:
-        asked = spec.objective.text(spec.workload.name)
-        console.print(result_table(trials, spec.objective_metric, console.width, asked))
-    if outcome.left:
-        console.print(f"\n{outcome.left}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"\n{outcome.found}\n", markup=False, highlight=False)
-    if outcome.goes_on:
-        console.print(outcome.goes_on, highlight=False)
+    return outcome.code
 
 
 @contextmanager
@@ -222,7 +181,7 @@ def put_back(leaving: Leaving) -> Iterator[None]:
 
 @contextmanager
 def _ends_logged(spec: SweepSpec) -> Iterator[None]:
-    """While open: why a start or a sweep ends, if not well, is written into the sweep's log, and passes on."""
+    """While open: why a start or a sweep ends, if not in good order, goes into the sweep's log, and passes on."""
     try:
         yield
     except BaseException as error:

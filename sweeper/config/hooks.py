@@ -14,10 +14,10 @@ _LOST = re.compile(r"\*{3}|.*(?:\S|: |(?i:bearer|basic) )\*{3}.*", re.DOTALL)
 """A word whose secret was taken out; `*** done ***`, as in a subject, is none."""
 
 _AGAIN = {
-    "webhook": "its URL is a secret, which is not kept. Give it again: notify.webhook=URL; "
-    "or for all starts by the name of a variable that holds it: notify.webhook_env=NAME",
-    "command": "it held a secret, which is not kept. Give it again: notify.command=[...]; "
-    "for all starts with the secret in a file or a variable that the command reads",
+    "webhook": "no longer told: its URL is a secret, which is not kept. To have it told, give notify.webhook=URL "
+    "again, or for all starts the name of a variable that holds it: notify.webhook_env=NAME",
+    "command": "no longer run: it held a secret, which is not kept. To have it run, give notify.command=[...] "
+    "again, for all starts with the secret in a file or a variable that the command reads",
 }
 
 
@@ -29,7 +29,7 @@ def take_out_lost(data: dict[str, object]) -> tuple[str, ...]:
     lost = [name for name in _AGAIN if _is_lost(notify.get(name))]
     data["notify"] = {name: value for name, value in notify.items() if name not in lost}
     untold = [name for name in lost if name != "webhook" or not notify.get("webhook_env")]
-    return tuple(f"notify.{name}: nobody is told by it as before: {_AGAIN[name]}" for name in untold)
+    return tuple(f"notify.{name}: {_AGAIN[name]}" for name in untold)
 
 
 def _is_lost(value: object) -> bool:

@@ -58,7 +58,7 @@ def required_span(budget: BudgetSpec, clock: Clock, last: NightSpan | None) -> N
     span = span_of(budget.until, clock.now(), clock.zone(), last)
     if span is None:
         now = clock.now().astimezone(clock.zone()).strftime("%Y-%m-%d %H:%M")
-        raise ConfigError([f"budget.until: '{budget.until}' is past: it is now {now}"])
+        raise ConfigError([f"budget.until: '{budget.until}' is past: it is now {now}; give a later one, or 07:00"])
     return span
 
 

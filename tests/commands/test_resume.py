@@ -111,7 +111,7 @@ def test_several_or_none_are_listed(
     make_study("done", "complete")
     make_study("foreign").store.set_fact("fingerprint", None)
     assert main(["resume"]) == ExitCode.OK
-    assert "nothing is left to do: complete is done; a larger total goes on: specsweep resume done" in (
+    assert "nothing is left to do: done is complete; a larger total goes on: specsweep resume done" in (
         capsys.readouterr().out
     )
     make_study("lost", trials=0).store.set_fact("run:gpu1", None)
@@ -131,5 +131,16 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_one_without_studies(
     Path("sweeps/optuna.db").write_bytes(b"noise" * 4000)
     assert main(["resume"]) == ExitCode.ABORTED
     assert "sweeps/optuna.db: cannot be read: file is not a database" in capsys.readouterr().err
-    assert not begun
     assert begun == []
+
+
+def test_what_cannot_be_read_may_wait_beside_what_is_complete(
+    make_study: MakeStudy, begun: list[argparse.Namespace], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_study("done", "complete")
+    Path("sweeps/other.db").write_bytes(b"noise" * 4000)
+    assert main(["resume"]) == ExitCode.ABORTED
+    assert "sweeps/other.db: cannot be read: file is not a database" in capsys.readouterr().err
+    make_study("night", "interrupted")
+    assert main(["resume"]) == ExitCode.OK
+    assert begun[0].overrides == ["study.name=night"]

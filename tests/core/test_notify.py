@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy.exc import SQLAlchemyError
 
 from launchers.errors import HostBusy, StopFailed
-from sweeper.errors import ConfigError, ExitCode, SweepAborted, SweepInterrupted
+from sweeper.errors import AlreadyAtWork, ConfigError, ExitCode, SweepAborted, SweepInterrupted
 from sweeper.known_secrets import KNOWN
 from sweeper.nights.notify import Notifier, webhook_url
 from sweeper.spec import NotifySpec
@@ -193,6 +193,43 @@ def test_every_end_that_is_no_good_one_is_told(
         raise error
     ((got, words),) = [(message["event"], message["text"]) for message in receiver.received]
     assert (got, words[: len(text)]) == (event, text)
+
+
+def test_no_second_end_is_told_whatever_comes_after_the_first(receiver: Receiver) -> None:
+    with notifier([], webhook=receiver.url) as told:
+        told.tell("first_winner", "night", "gpu1", "trial 3")
+        with pytest.raises(SweepInterrupted), told.ending("night", "gpu1"):
+            told.tell("finished", "night", "gpu1", "Winner: trial 3")
+            raise SweepInterrupted(ExitCode.TERMINATED)
+    assert [message["event"] for message in receiver.received] == ["first_winner", "finished"]
+
+
+def test_a_sweep_that_is_at_work_already_tells_its_own_end(receiver: Receiver) -> None:
+    with notifier([], webhook=receiver.url) as told, pytest.raises(AlreadyAtWork), told.ending("night", "gpu1"):
+        raise AlreadyAtWork("study night is at work already")
+    assert receiver.received == []
+
+
+@pytest.mark.parametrize(
+    ("statuses", "settings", "is_told"),
+    [
+        ([], {}, True),
+        ([500, 204], {"tries": 2}, True),
+        ([500, 500], {"tries": 2}, False),
+        ([], {"command": ("false",), "tries": 1}, False),
+        ([], {"events": ("aborted",)}, False),
+        ([], {"webhook": ""}, False),
+    ],
+)
+def test_it_is_known_afterwards_whether_every_way_has_told_it(
+    receiver: Receiver, statuses: list[int], settings: dict[str, object], is_told: bool
+) -> None:
+    receiver.statuses = statuses
+    seen: list[str] = []
+    with notifier([], **{"webhook": receiver.url, **settings}) as told:
+        told.tell("finished", "night", "gpu1", "done", lambda: seen.append("told"))
+        assert seen == []
+    assert seen == ["told"] * is_told
 
 
 def test_a_secret_that_is_known_leaves_in_no_message(receiver: Receiver) -> None:

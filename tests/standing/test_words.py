@@ -132,3 +132,15 @@ def test_a_terminal_of_ascii_gets_ascii_bars() -> None:
 def test_text_from_outside_cannot_move_the_cursor() -> None:
     evil = Failed(trial=7, launch=0, kind="x", message="\x1b[2Jgone\nnext", ended_at=EPOCH)
     assert "\x1b" not in text(standing(failures=(evil,)))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(7 * 3600 - 1, "deadline 07:00 in "), (31 * 3600, "deadline Friday 07:00 in ")],
+)
+def test_the_deadline_has_its_day_when_it_is_not_the_next_and_is_no_second_early(
+    seconds: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    left = LEFT.model_copy(update={"deadline_at": EPOCH + datetime.timedelta(seconds=seconds)})
+    assert words in text(standing(left=left))
