@@ -81,13 +81,13 @@ def document(reading: Reading, findings: Sequence[Finding] = ()) -> Document:
 
 
 def markdown(store: StudyStore, simplicity: Simplicity) -> str:
-    """The report as Markdown. Raises SpecsweepError when a stored record cannot be read."""
+    """The report as Markdown."""
     reading = read(store, simplicity)
     return as_markdown(document(reading, findings_of(reading)))
 
 
 def page(store: StudyStore, simplicity: Simplicity) -> str:
-    """The report as one file of HTML. Raises SpecsweepError when a stored record cannot be read."""
+    """The report as one file of HTML."""
     reading = read(store, simplicity)
     return html(document(reading, findings_of(reading)))
 

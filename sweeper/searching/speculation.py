@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -10,6 +11,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
+from pydantic import ValidationError
 
 from sweeper.engines.base import HostFacts, Speculation
 from sweeper.records import TrialRecord, TrialState
@@ -161,7 +163,8 @@ class Physics:
             return None
         config = self.baseline_config if trial.number == 0 else self.config(trial.params)
         if trial.number and (canonical := trial.user_attrs.get("canonical")):
-            self._normal.keep(self.space.active(config), ServerConfig.model_validate(canonical))
+            with suppress(ValidationError):  # damaged: the store tells it
+                self._normal.keep(self.space.active(config), ServerConfig.model_validate(canonical))
         if any(value > 0 for value in trial.constraints.values()):
             return Observation(config, failed=True)
         if trial.state is not OptunaState.COMPLETE or trial.value is None:
