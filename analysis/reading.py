@@ -10,10 +10,11 @@ from functools import cached_property
 
 from analysis.frames import baseline_config
 from sweeper.deciding.comparable import SOURCES, Aside, comparable, is_imported
+from sweeper.deciding.fresh import fresh_launches
 from sweeper.deciding.hosts import on_scale_of
 from sweeper.deciding.lossless import Gate
 from sweeper.deciding.sharing import CLOSING_HOST, scale_host
-from sweeper.deciding.verdict import Simplicity, Verdict, decide, fresh_launches
+from sweeper.deciding.verdict import Simplicity, Verdict, decide
 from sweeper.errors import ConfigError
 from sweeper.kept_search import KeptSearch
 from sweeper.metrics import METRICS

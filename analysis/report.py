@@ -1,7 +1,7 @@
 """The report of a study: what to run, how sure that is, why, and what it is drawn from.
 
 Made from the study alone, at any time: while the sweep runs, when it has just begun, when everything failed.
-It comes as a page of HTML that needs nothing beside itself, and as Markdown with the same content.
+Here as data; page/ writes it as HTML that needs nothing beside itself, and as Markdown with the same content.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from analysis.blocks import Document, Section
-from analysis.diagnosis import findings_of
-from analysis.page.html import html
-from analysis.page.markdown import markdown as as_markdown
-from analysis.reading import Reading, read
+from analysis.reading import Reading
 from analysis.sections import (
     all_reduce,
     doubts,
@@ -39,8 +36,6 @@ from analysis.sections import (
 )
 from analysis.sections.definitions import definitions
 from analysis.sections.findings import Finding, diagnosis
-from sweeper.deciding.verdict import Simplicity
-from sweeper.storing.storage import StudyStore
 
 FIRST: Sequence[Callable[[Reading], Section | None]] = (results.verdict, results.comparison, prompts.prompts)
 """What is read before the findings of the diagnosis. A section is None when there is nothing to say."""
@@ -78,18 +73,6 @@ def document(reading: Reading, findings: Sequence[Finding] = ()) -> Document:
     sections = [section for section in found if section is not None]
     meaning = definitions(sections)
     return Document(results.title(reading), results.lead(reading), [*sections, *([meaning] if meaning else [])])
-
-
-def markdown(store: StudyStore, simplicity: Simplicity) -> str:
-    """The report as Markdown."""
-    reading = read(store, simplicity)
-    return as_markdown(document(reading, findings_of(reading)))
-
-
-def page(store: StudyStore, simplicity: Simplicity) -> str:
-    """The report as one file of HTML."""
-    reading = read(store, simplicity)
-    return html(document(reading, findings_of(reading)))
 
 
 def write(text: str, path: Path) -> Path:

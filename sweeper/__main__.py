@@ -12,6 +12,7 @@ from pathlib import Path
 from sweeper.endings import ending_of
 from sweeper.errors import ConfigError, ExitCode, SweepInterrupted
 from sweeper.garbage import no_search_for_garbage
+from sweeper.interrupts import ends_at_once, ends_heard
 from sweeper.known_secrets import KNOWN
 from sweeper.streams import settle_stdout, settle_streams
 from sweeper.usage.command_line import complain, parse
@@ -20,20 +21,24 @@ from sweeper.usage.command_line import complain, parse
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code and never shows a traceback for a user's mistake."""
     try:
-        settle_streams()
-        KNOWN.learn_environment(os.environ)
-        KNOWN.learn_words(sys.argv[1:] if argv is None else argv)
-        code = _command(parse(argv))
-        if lost := settle_stdout():
-            return complain(
-                f"standard output cannot be written: {lost}; what was printed is lost", ExitCode.ABORTED
-            )
-        return code
+        with ends_heard():
+            return _done(argv)
     except BrokenPipeError:
         settle_stdout()
         return ExitCode.OK
     except (Exception, SweepInterrupted, KeyboardInterrupt) as error:
         return _ended(error)
+
+
+def _done(argv: Sequence[str] | None) -> int:
+    """The exit code of a command that nothing has stopped. Raises what stops it."""
+    settle_streams()
+    KNOWN.learn_environment(os.environ)
+    KNOWN.learn_words(sys.argv[1:] if argv is None else argv)
+    code = _command(parse(argv))
+    if lost := settle_stdout():
+        return complain(f"standard output cannot be written: {lost}; what was printed is lost", ExitCode.ABORTED)
+    return code
 
 
 def _command(arguments: argparse.Namespace) -> ExitCode:
@@ -44,7 +49,7 @@ def _command(arguments: argparse.Namespace) -> ExitCode:
     _require_folders()
     name = str(arguments.command)
     word = f"{name}_" if iskeyword(name) else name  # `import` can be no name in Python
-    with no_search_for_garbage():
+    with no_search_for_garbage(), ends_at_once():
         module = import_module(f"sweeper.commands.{word}")
     function: Callable[[argparse.Namespace], ExitCode] = getattr(module, word)
     return function(arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sweeper.errors import ExitCode, NightOver, SpecsweepError, SweepInterrupted
+from sweeper.errors import ExitCode, NightOver, SpecsweepError, SweepInterrupted, Terminated
 
 INTERRUPTED = "interrupted; no server is left and nothing measured is lost"
 
@@ -25,6 +25,8 @@ def ending_of(error: BaseException) -> Ending:
     """How a program ends that this error has stopped."""
     if isinstance(error, SpecsweepError):
         return Ending(error.exit_code, str(error))
+    if isinstance(error, Terminated):
+        return Ending(error.exit_code, f"ended by {error.signal_name}; nothing was left half done")
     if isinstance(error, SweepInterrupted):
         return Ending(error.exit_code, INTERRUPTED)
     if isinstance(error, KeyboardInterrupt):

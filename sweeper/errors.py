@@ -5,9 +5,11 @@ SpecsweepError                 shown as one message, never as a traceback
 ├── StudyMismatch              the study was made with other settings (exit 3)
 ├── StorageUnusable            the study's database does not answer, or not with a study (exit 5)
 ├── SweepAborted               something must be mended before going on (exit 5)
+├── AlreadyAtWork              another process works on this very study (exit 4)
 └── TrialError                 this launch failed, with a FailureKind; caught in one place (trial.py)
 SweepInterrupted               Ctrl-C or SIGTERM; not an Exception, so nothing swallows it (exit 130, 143)
-└── NightOver                  the night's end came during a launch; caught in one place (loop.py)
+├── NightOver                  the night's end came during a launch; caught in one place (loop.py)
+└── Terminated                 SIGTERM or SIGHUP where no sweep is under way (exit 143)
 
 The launchers have a tree of their own (launchers/errors.py): HostBusy ends with exit 4, StopFailed with exit 5.
 """
@@ -108,6 +110,12 @@ class SweepAborted(SpecsweepError):
     """The sweep cannot go on until a person mends something; the message says what."""
 
 
+class AlreadyAtWork(SpecsweepError):
+    """Another process works on this very study, on this host: there is nothing to mend, and nothing to do here."""
+
+    exit_code = ExitCode.HOST_BUSY
+
+
 class TrialError(SpecsweepError):
     """One launch failed. `evidence` holds the lines (of a log, of an answer) that show the cause."""
 
@@ -130,3 +138,11 @@ class NightOver(SweepInterrupted):
 
     def __init__(self) -> None:
         super().__init__(ExitCode.OK)
+
+
+class Terminated(SweepInterrupted):
+    """SIGTERM or SIGHUP came before a sweep was begun, or to another command. `signal_name`: which one."""
+
+    def __init__(self, signal_name: str) -> None:
+        super().__init__(ExitCode.TERMINATED)
+        self.signal_name = signal_name

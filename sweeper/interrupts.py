@@ -4,22 +4,27 @@ First Ctrl-C: the sweep ends after the current launch. Second: the launch is aba
 SIGUSR1, which `specsweep stop` sends, is as a first Ctrl-C, however often it comes.
 SIGTERM and SIGHUP abandon at once; so does the alarm at the end of the night. Starting and stopping a server are
 shielded: an interruption that arrives meanwhile takes effect right after.
+
+Where no sweep is under way SIGTERM and SIGHUP end the command (`ends_heard`), with a line and the same exit code.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
-from sweeper.errors import ExitCode, NightOver, SweepInterrupted
+from sweeper.errors import ExitCode, NightOver, SweepInterrupted, Terminated
 
 FIRST_PRESS = "Stopping once the current launch is finished. Press Ctrl-C again to abandon it now."
 ASKED = "Asked to stop: the sweep ends once the current launch is finished."
 SECOND_PRESS = "Abandoning the current launch; its trial will be measured again. Stopping the server ..."
 NIGHT_OVER = "The night is over. Abandoning the current launch; its trial is measured again in the next one."
+
+Handler = Callable[[int, FrameType | None], None]
 
 
 class Interrupts:
@@ -148,6 +153,47 @@ class Interrupts:
         if self._pending is not None and self._shields == 0 and not self._raised:
             self._raised = True
             raise self._pending
+
+
+@contextmanager
+def ends_heard() -> Iterator[None]:
+    """While open, SIGTERM and (unless it is ignored: nohup) SIGHUP raise Terminated. Of the main thread alone."""
+    with _ends_handled(_raise_terminated):
+        yield
+
+
+@contextmanager
+def ends_at_once() -> Iterator[None]:
+    """While open they end the process with a line: for the loading of modules, which may lose what is raised.
+
+    Nothing has been begun then, so nothing is left.
+    """
+    with _ends_handled(_leave):
+        yield
+
+
+@contextmanager
+def _ends_handled(handler: Handler) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ends = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    former = {number: signal.signal(number, handler) for number in ends}
+    try:
+        yield
+    finally:
+        for number, before in former.items():
+            signal.signal(number, before)
+
+
+def _raise_terminated(number: int, _frame: FrameType | None) -> None:
+    raise Terminated(signal.Signals(number).name)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    with suppress(OSError):
+        os.write(2, f"specsweep: ended by {signal.Signals(number).name} before anything was begun\n".encode())
+    os._exit(ExitCode.TERMINATED)
 
 
 def ask_this_process(*, now: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sweeper.errors import TrialError
 from sweeper.measuring.gpu_watch import GpuWatch
@@ -17,6 +17,9 @@ from sweeper.spec import FlagValue
 
 Measured = Mapping[str, Measurement]
 """Workload to what was measured under it, in the order in which they were measured."""
+
+Save = Callable[[LaunchRecord, Mapping[str, bytes]], LaunchRecord]
+"""Writes a record and its artifacts down; the record as it was written."""
 
 _PHASES = ("warmup", "benchmark")
 
@@ -36,7 +39,7 @@ class LaunchDraft:
     def complete(self, measured: Measured, watch: GpuWatch) -> LaunchRecord:
         """The record of a measured launch whose server still runs; `watch` looked at the GPUs meanwhile."""
         record = self._record()
-        shown = self._rig.engine.running_mistakes(self._proposal.canonical, self.trace.reading.text())
+        shown = self._rig.engine.running_mistakes(self._proposal.canonical, self.trace.log.text())
         first = measured.get(self._rig.spec.workload.name, WorkloadResult())
         return record.model_copy(
             update={
@@ -81,7 +84,7 @@ class LaunchDraft:
 
     def artifacts(self, measured: Measured) -> dict[str, bytes]:
         """The files kept beside the record: the server's log, and per workload one line per measured request."""
-        files = {"server.log": self.trace.log}
+        files = {"server.log": self.trace.log.content()}
         for name, measurement in measured.items():
             lines = "".join(request.model_dump_json(exclude_none=True) + "\n" for request in measurement.requests)
             first = name == self._rig.spec.workload.name

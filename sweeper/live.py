@@ -56,7 +56,10 @@ class View(Protocol):
 
 
 class PlainView:
-    """One line per event that matters, each with the time of day: for logs, pipes and `nohup`."""
+    """One line per event that matters, each with its date and the local time: for logs, pipes and `nohup`.
+
+    A night passes midnight, and a study goes on for days.
+    """
 
     def __init__(self, console: Console, clock: Clock, objective: str) -> None:
         self._console = console
@@ -98,8 +101,10 @@ class PlainView:
         self._line(f"note: {plain(text, 2000)}")
 
     def _line(self, text: str) -> None:
-        stamp = self._clock.now().astimezone().strftime("%H:%M:%S")
-        self._console.print(f"{stamp} {printable(text)}", markup=False, highlight=False, soft_wrap=True)
+        stamp = self._clock.now().astimezone(self._clock.zone())
+        self._console.print(
+            f"{stamp:%Y-%m-%d %H:%M:%S} {printable(text)}", markup=False, highlight=False, soft_wrap=True
+        )
 
 
 class RichView:

@@ -15,8 +15,7 @@ from sweeper.asking import Asking
 from sweeper.deciding.comparable import comparable
 from sweeper.deciding.hosts import on_scale_of, value_to_tell
 from sweeper.deciding.plan import Progress, Step
-from sweeper.deciding.sharing import CLOSING_HOST, Crew, Wait, shared_step
-from sweeper.deciding.sharing import Ranking as Ranking
+from sweeper.deciding.sharing import CLOSING_HOST, Crew, Ranking, Wait, shared_step
 from sweeper.deciding.verdict import Simplicity, Verdict, decide
 from sweeper.errors import FailureKind
 from sweeper.fingerprint import Fingerprint
@@ -58,7 +57,7 @@ class Study:
         self._candidates = candidates
         self._asking = Asking(store, candidates, baseline, sampler)
         self._outlook = Outlook(store, self._asking, sampler, ranking)
-        self._optuna, self._books = self._asking.searching, self._asking.books
+        self._books = self._asking.books
 
     def require_same(self, current: Fingerprint) -> None:
         """Keep the fingerprint in a new study; raises StudyMismatch when an old one has another."""

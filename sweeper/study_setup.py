@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sweeper.deciding.lossless import Gate
+from sweeper.deciding.sharing import Ranking
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.fingerprint import fingerprint
 from sweeper.kept_search import KeptSearch, candidates_of
@@ -17,7 +18,7 @@ from sweeper.searching.warm_start import earlier_observations
 from sweeper.spec import ServerConfig, SweepSpec
 from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_facts import identity_of, searched_otherwise
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from launchers.replies import MARKER
 from sweeper.engines.environ import environ_argv, parse_environ
 from sweeper.errors import FailureKind, TrialError
 from sweeper.http import Target
-from sweeper.launch_record import LaunchDraft, Measured
+from sweeper.launch_record import LaunchDraft, Measured, Save
 from sweeper.measuring.benchmark import Bench, measure
 from sweeper.measuring.figures import pooled_drafts
 from sweeper.measuring.gpu_watch import GpuWatch
@@ -22,8 +20,6 @@ from sweeper.text import plain
 from sweeper.workload_spec import WorkloadSpec
 
 _ENVIRON_TIMEOUT_S = 30.0
-
-Save = Callable[[LaunchRecord, Mapping[str, bytes]], LaunchRecord]
 
 
 def run_launch(proposal: Proposal, rig: Rig, save: Save) -> LaunchRecord:

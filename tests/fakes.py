@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sweeper.deciding.plan import Progress
 from sweeper.errors import FailureKind
+from sweeper.measuring.load import Load, loads_of
 from sweeper.records import (
     Failure,
     LaunchRecord,
@@ -18,10 +19,16 @@ from sweeper.records import (
     TrialState,
 )
 from sweeper.spec import FlagValue, ServerConfig
+from sweeper.workload_spec import WorkloadSpec
 
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 CONFIRM_AFTER = datetime.timedelta(minutes=60)
 """Confirming launches are made so long after the trial's own: after the search of the first six trials."""
+
+
+def load_of(workload: WorkloadSpec) -> Load:
+    """The load of a workload that is alone in its launch."""
+    return loads_of([workload])[0]
 
 
 class FakeClock:

@@ -33,11 +33,6 @@ class Span:
     high: float
 
     @property
-    def middle(self) -> float:
-        """Of the range."""
-        return (self.low + self.high) / 2
-
-    @property
     def text(self) -> str:
         """`2.27`, or `2.00 to 2.40` for a range."""
         return f"{self.low:.2f}" if self.low == self.high else f"{self.low:.2f} to {self.high:.2f}"

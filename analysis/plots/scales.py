@@ -31,10 +31,6 @@ class Axis:
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return round(self.start + share * (self.end - self.start), 1)
 
-    def has(self, value: float) -> bool:
-        """Whether a value lies between the ends."""
-        return self.low <= value <= self.high
-
 
 def axis(
     label: str, values: Iterable[float], pixels: tuple[float, float], *, num_ticks: int = 5, whole: bool = False

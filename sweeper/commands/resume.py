@@ -8,19 +8,20 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import chdir, suppress
 from pathlib import Path
 
 from launchers.clock import SystemClock
 from launchers.masking import masked_words
 from sweeper import config
-from sweeper.commands.fleet import HOSTS, SLURM
+from sweeper.commands.fleet import HOSTS, SLURM, hosts_of, is_for_slurm, specs_of_hosts
 from sweeper.commands.run import run
-from sweeper.errors import ConfigError, ExitCode, StorageUnusable
+from sweeper.errors import AlreadyAtWork, ConfigError, ExitCode, StorageUnusable
 from sweeper.fingerprint import IMPORTED
 from sweeper.nights.notify import ends_told
-from sweeper.spec import StudyPlace, StudySpec
+from sweeper.spec import NotifySpec, StudyPlace, StudySpec
 from sweeper.standing.catalogue import Catalogue, Entry, catalogue
-from sweeper.storing.kept_run import INTERRUPTED, NIGHT_OVER, STOPPED, KeptRun, kept_runs
+from sweeper.storing.kept_run import COMPLETE, INTERRUPTED, NIGHT_OVER, STOPPED, KeptRun, kept_runs
 from sweeper.storing.storage import StudyStore
 from sweeper.streams import lenient
 
@@ -28,29 +29,44 @@ GOES_ON = (INTERRUPTED, NIGHT_OVER, STOPPED)
 """The states of studies that a start without a name may mean."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NOT_WAITING = (COMPLETE, "imported", "foreign")
+"""The states of studies that no sweep has to go on with."""
+
+_WEBHOOKS = ("notify.webhook", "notify.webhook_env")
 _PLACE = ("study.dir", "study.storage", "study.name")
 
 
 def resume(arguments: argparse.Namespace) -> ExitCode:
-    """Run a study again with the settings of its last run. Raises as `run` does."""
+    """Run a study again with the settings of its last run. Raises as `run` does.
+
+    Why it cannot go on is told to whom the run has told: perhaps nobody sits there.
+    """
     name, given = split_name(arguments.overrides)
     named = [*_without(given, ("study.name",)), *([f"study.name={name}"] if name else [])]
     place = config.load_place(named, arguments.config_dir)
     with ends_told(place.notify, name, "", _say):
         if not name:
-            name = _only_interrupted(place.study)
+            if (waiting := _only_waiting(place.study)) is None:
+                return ExitCode.OK
+            name = waiting
             place = config.load_place([*named, f"study.name={name}"], arguments.config_dir)
         store = StudyStore.of(place.study)
         runs = _runs(store)
-        words, folder = again(runs, store, place, given)
     config_dir = arguments.config_dir.absolute() if arguments.config_dir else _path(runs[0].config_dir)
-    if folder is not None:
-        os.chdir(folder)
+    with ends_told(_hooks(runs[0], given, config_dir, place), name, "", _say):
+        words, folder = again(runs, store, place, given)
+        if folder is not None:
+            os.chdir(folder)
+        _require_right(words, config_dir)
     where = [] if config_dir is None else ["--config-dir", str(config_dir)]
-    out = lenient(sys.stdout)  # a night needs no room for its own words
-    out.write(f"specsweep run {shlex.join([*where, *masked_words(words)])}\n")
-    out.flush()
+    _print(f"specsweep run {shlex.join([*where, *masked_words(words)])}")
     return run(argparse.Namespace(**{**vars(arguments), "overrides": words, "config_dir": config_dir}))
+
+
+def _print(line: str) -> None:
+    out = lenient(sys.stdout)  # a night needs no room for its own words
+    out.write(f"{line}\n")
+    out.flush()
 
 
 def _say(text: str) -> None:
@@ -74,11 +90,12 @@ def again(
 ) -> tuple[list[str], Path | None]:
     """The words of the command, and the folder to give them in if that is another one.
 
-    Words that were kept without their secret must have been given. Raises ConfigError.
+    Words that were kept without their secret must have been given, but those of hooks: a sweep goes on without
+    them, and says so. Raises ConfigError.
     """
-    kept, added = _kept_words(runs), _without(given, _PLACE)
+    kept, added = _without(_kept_words(runs), _replaced_by(given)), _without(given, _PLACE)
     masked = [word for word in kept if word in runs[0].masked]
-    if missing := [word for word in masked if _key(word) not in map(_key, given)]:
+    if missing := [word for word in masked if _key(word) not in map(_key, given) and not _is_hook(word)]:
         raise ConfigError([f"{_key(word)}: was secret and is not kept; give it again" for word in missing])
     storage = [word for word in given if _key(word) == "study.storage" and _key(word) in map(_key, masked)]
     words = _merged(kept, [*added, *storage])
@@ -88,6 +105,38 @@ def again(
     study = place.study
     here = [f"study.name={study.name}", f"study.dir={study.dir}"]
     return _merged(words, here if study.storage.startswith("sqlite") else [*here, *storage]), None
+
+
+def _replaced_by(given: Sequence[str]) -> tuple[str, ...]:
+    """Settings beside which those that are given cannot stand."""
+    keys = set(map(_key, given))
+    pairs = (_WEBHOOKS, _WEBHOOKS[::-1])
+    return tuple(one for one, other in pairs if other in keys)
+
+
+def _is_hook(word: str) -> bool:
+    return _key(word).partition(".")[0] == "notify"
+
+
+def _hooks(kept: KeptRun, given: Sequence[str], config_dir: Path | None, place: StudyPlace) -> NotifySpec:
+    """Whom the run told, by its settings and those that are given; else whom those of this folder tell."""
+    whole = _merged(_without(kept.overrides, _replaced_by(given)), given)
+    words = [word for word in whole if not word.startswith((HOSTS, SLURM))]
+    with suppress(OSError), chdir(kept.folder if Path(kept.folder).is_dir() else "."):
+        for each in (words, [*filter(_is_hook, words)]):
+            with suppress(ConfigError):
+                return config.load_place(each, config_dir).notify
+    return place.notify
+
+
+def _require_right(words: Sequence[str], config_dir: Path | None) -> None:
+    """Raises ConfigError with the mistakes of settings that nobody may have typed just now: a file has changed."""
+    if is_for_slurm(words):
+        return
+    if (hosts := hosts_of(words)) is not None:
+        specs_of_hosts(hosts, argparse.Namespace(overrides=words, config_dir=config_dir))
+        return
+    config.load(words, config_dir)
 
 
 def _is_same(store: StudyStore, words: Sequence[str], kept: KeptRun, folder: Path) -> bool:
@@ -126,21 +175,30 @@ def _kept_words(runs: Sequence[KeptRun]) -> list[str]:
     return list(newest.overrides)
 
 
-def _only_interrupted(study: StudySpec) -> str:
-    """The name of the only study that waits to go on.
+def _only_waiting(study: StudySpec) -> str | None:
+    """The name of the only study that waits to go on; None, which is said, when all are complete.
 
-    Raises ConfigError with the list when it is not one, StorageUnusable when none can be read.
+    Raises ConfigError with the list when it is not one, AlreadyAtWork when one runs and none waits,
+    StorageUnusable when none can be read.
     """
     found = catalogue(study, SystemClock().now())
-    waiting = [entry for entry in found.studies if entry.state in GOES_ON]
+    waiting = [entry.study for entry in found.studies if entry.state in GOES_ON]
     if len(waiting) == 1:
-        return waiting[0].study
+        return waiting[0]
     if waiting:
-        names = ", ".join(entry.study for entry in waiting)
-        raise ConfigError([f"NAME: several studies wait to go on: {names}; name one: specsweep resume NAME"])
+        raise ConfigError(
+            [f"NAME: several studies wait to go on: {', '.join(waiting)}; name one: specsweep resume NAME"]
+        )
     if found.notes and not found.studies:
         raise StorageUnusable("; ".join(found.notes))
-    raise ConfigError([f"NAME: no study waits to go on{_listed(found)}"])
+    if running := next((entry for entry in found.studies if entry.state == "running"), None):
+        raise AlreadyAtWork(f"study {running.study} is at work already: {', '.join(running.by)}")
+    done = [entry.study for entry in found.studies if entry.state == COMPLETE]
+    if not done or any(entry.state not in _NOT_WAITING for entry in found.studies):
+        raise ConfigError([f"NAME: no study waits to go on{_listed(found)}"])
+    more = f"a larger total goes on: specsweep resume {done[0]} budget.trials=N"
+    _print(f"nothing is left to do: complete {'are' if done[1:] else 'is'} {', '.join(done[:20])}; {more}")
+    return None
 
 
 def _listed(found: Catalogue) -> str:

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
@@ -16,18 +16,19 @@ from rich.console import Console
 
 from launchers.clock import SystemClock
 from launchers.masking import masked_words
-from launchers.shell import LocalShell
 from launchers.slurm import node
 from sweeper import config, tracking
 from sweeper.commands.fleet import hosts_of, is_for_slurm, run_on_all, worker_of
+from sweeper.commands.holding import host_held, study_held
 from sweeper.commands.hosts import make_launcher, standing_on
 from sweeper.commands.notes import arrival_notes, notes_on, remembering, shown_secrets_notes, storage_notes
 from sweeper.commands.plan import plan
 from sweeper.commands.report import write_beside
 from sweeper.commands.slurm import as_worker, run_through_slurm
+from sweeper.deciding.verdict import Verdict
 from sweeper.endings import ending_of
 from sweeper.engines.registry import engine_for
-from sweeper.errors import ConfigError, ExitCode, SpecsweepError, SweepAborted
+from sweeper.errors import AlreadyAtWork, ExitCode, SpecsweepError, SweepAborted
 from sweeper.facts import read_host_facts
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
@@ -35,8 +36,10 @@ from sweeper.loop import is_unfinished, run_sweep
 from sweeper.measuring.load import once_each
 from sweeper.measuring.rendering import rendered_loads
 from sweeper.nights.first_winner import FirstWinner
+from sweeper.nights.news import News
 from sweeper.nights.notify import Notifier, ends_told
 from sweeper.nights.on_finish import Leaving
+from sweeper.records import TrialRecord
 from sweeper.result_table import result_table
 from sweeper.rig import Rig
 from sweeper.spec import SweepSpec
@@ -82,9 +85,11 @@ def _run_here(arguments: argparse.Namespace, given: Sequence[str]) -> ExitCode:
     interrupts = Interrupts(lambda text: _say(spec, text, console))
     with (
         interrupts.installed(),
-        ends_told(spec.notify, spec.study.name, spec.host.name, lambda text: interrupts.say(text)) as notifier,
         _ends_logged(spec),
+        ends_told(spec.notify, spec.study.name, spec.host.name, lambda text: interrupts.say(text)) as notifier,
     ):
+        for line in loaded.untold:
+            _say(spec, line, console)
         return _sweep(loaded, arguments, given, _Told(console, interrupts, notifier))
 
 
@@ -101,11 +106,11 @@ def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence
     spec, overrides, config_dir = loaded.spec, arguments.overrides, arguments.config_dir
     console, interrupts, notifier = told_to.console, told_to.interrupts, told_to.notifier
     engine, launcher = engine_for(spec.engine.name), make_launcher(spec.host)
-    with launcher.hold():
+    with host_held(launcher, spec):
         for server_id in launcher.stop_leftovers(spec.limits.stop_grace_s):  # reading the facts may take minutes
             console.print(f"stopped server {server_id}, which an earlier process had left", highlight=False)
         facts = read_host_facts(spec, engine, launcher)
-        with _hold_study(spec), _view(console, spec, plain=arguments.plain) as screen:
+        with study_held(spec), _view(console, spec, plain=arguments.plain) as screen:
             view = Views(screen, FirstWinner(notifier, launcher.host))
             study, told = open_study(spec, engine, facts)
             study.store.database.say = view.notice
@@ -133,36 +138,72 @@ def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence
                 with kept_run(study.store, kept) as ended, put_back(leaving):
                     tracker = tracking.Tracker(spec.tracking, clock)
                     verdict = run_sweep(replace(rig, make_room=leaving.make_room), study, tracker)
+                    trials, news = study.compared(), News(study, launcher.host, verdict)
                     left = leaving.leave_unfinished() if interrupts.finish_requested else leaving.leave(verdict)
                     after = study.progress(spec.budget)
                     if study.store.database.is_shared and is_unfinished(rig, study, verdict):
                         raise SweepAborted(SET_BACK)
                     ended(how_it_ended(verdict, after.launches_left))
-            event = "interrupted" if interrupts.finish_requested else "finished"
-            notifier.tell(event, study.name, launcher.host, "\n".join(filter(None, [verdict.text, left])))
-    if trials := study.compared():
-        asked = spec.objective.text(spec.workload.name)
-        console.print(result_table(trials, spec.objective_metric, console.width, asked))
-    if left:
-        console.print(f"\n{left}", markup=False, highlight=False, soft_wrap=True)
-    is_open = after.launches_left and not verdict.cut_short
-    so_far = f"So far, with up to {after.launches_left} launches to go: " if is_open else ""
-    console.print(f"\n{so_far}{verdict.text}\n", markup=False, highlight=False)
-    if goes_on := _what_goes_on(verdict.cut_short, is_open=bool(is_open), was_complete=not before.launches_left):
-        console.print(goes_on, highlight=False)
-    page = None if is_open else _write_report(console, spec, study, tracker)
+            outcome = _Outcome(verdict, left, after.launches_left, was_complete=not before.launches_left)
+            if outcome.is_open:
+                notifier.tell("interrupted", study.name, launcher.host, outcome.text)
+            elif news.is_new:
+                notifier.tell("finished", study.name, launcher.host, outcome.text, news.told)
+            else:
+                view.notice("nothing has changed since this verdict was told: nobody is told again")
+    _show(outcome, trials, spec, console)
+    page = None if outcome.is_open else _write_report(console, spec, study, tracker)
     where = _where_to_look(spec, page, overrides, config_dir)
     console.print(where, markup=False, highlight=False, soft_wrap=True)
-    return ExitCode.INTERRUPTED if is_open else ExitCode.OK
+    return ExitCode.INTERRUPTED if outcome.is_open else ExitCode.OK
 
 
-def _what_goes_on(cut_short: str, *, is_open: bool, was_complete: bool) -> str:
-    """How the sweep goes on; empty for one that has just been completed."""
-    if cut_short:
-        return "The night is over. The same command goes on in the next one; so does specsweep resume."
-    if is_open:
-        return "Stopped early, as asked. The same command goes on; so does specsweep resume."
-    return "The sweep was complete already: a larger budget.trials goes on from here." if was_complete else ""
+@dataclass(frozen=True)
+class _Outcome:
+    """How a start ended in good order. `left`: in words, what was left on the host."""
+
+    verdict: Verdict
+    left: str
+    launches_left: int
+    was_complete: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a person has ended it early: neither is the sweep complete, nor the night over."""
+        return bool(self.launches_left) and not self.verdict.cut_short
+
+    @property
+    def found(self) -> str:
+        """The verdict, or where it stands."""
+        so_far = f"So far, with up to {self.launches_left} launches to go: " if self.is_open else ""
+        return f"{so_far}{self.verdict.text}"
+
+    @property
+    def text(self) -> str:
+        """What is told of it."""
+        return "\n".join(filter(None, [self.found, self.left]))
+
+    @property
+    def goes_on(self) -> str:
+        """How the sweep goes on; empty for one that has just been completed."""
+        if self.verdict.cut_short:
+            return "The night is over. The same command goes on in the next one; so does specsweep resume."
+        if self.is_open:
+            return "Stopped early, as asked. The same command goes on; so does specsweep resume."
+        more = "The sweep was complete already: a larger budget.trials goes on from here."
+        return more if self.was_complete else ""
+
+
+def _show(outcome: _Outcome, trials: Sequence[TrialRecord], spec: SweepSpec, console: Console) -> None:
+    """Print the table, what was left on the host, and the verdict."""
+    if trials:
+        asked = spec.objective.text(spec.workload.name)
+        console.print(result_table(trials, spec.objective_metric, console.width, asked))
+    if outcome.left:
+        console.print(f"\n{outcome.left}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"\n{outcome.found}\n", markup=False, highlight=False)
+    if outcome.goes_on:
+        console.print(outcome.goes_on, highlight=False)
 
 
 @contextmanager
@@ -186,14 +227,15 @@ def _ends_logged(spec: SweepSpec) -> Iterator[None]:
         yield
     except BaseException as error:
         ending = ending_of(error)
-        _say(spec, f"ended with exit code {ending.code}: {ending.text}")
+        start = "another start " if isinstance(error, AlreadyAtWork) else ""
+        _say(spec, f"{start}ended with exit code {ending.code}: {ending.text}")
         raise
 
 
 def _say(spec: SweepSpec, text: str, console: Console | None = None) -> None:
     """Where no view is open, before there is one and after: say it, and write it into the log if there is one."""
     if console is not None:
-        console.print(text, markup=False, highlight=False)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
     with suppress(OSError), _log_path(spec).open("a", encoding="utf-8") as file:
         _log_view(file, spec).notice(text)
 
@@ -201,20 +243,6 @@ def _say(spec: SweepSpec, text: str, console: Console | None = None) -> None:
 def _log_view(file: TextIO, spec: SweepSpec) -> PlainView:
     console = Console(file=lenient(file), width=200, no_color=True)
     return PlainView(console, SystemClock(), spec.objective_metric)
-
-
-def _hold_study(spec: SweepSpec) -> AbstractContextManager[None]:
-    """Make the sweep's folder, and own a study that lies in a file: two processes would measure its trials twice.
-
-    Raises HostBusy, ConfigError.
-    """
-    try:
-        Path(spec.study.dir).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError([f"study.dir: {spec.study.dir!r} cannot be made: {error.strerror}"]) from error
-    if is_shared(spec.study.storage):
-        return nullcontext()
-    return LocalShell(f"study {spec.study.name}").hold(f"{spec.study.dir}/{spec.study.name}.lock")
 
 
 @contextmanager

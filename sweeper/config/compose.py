@@ -26,6 +26,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from sweeper.config.files import YamlError, misplaced, not_utf8, places_that_choose, trap_mistakes, yaml_mistake
+from sweeper.config.hooks import take_out_lost
 from sweeper.config.lacking import named_by_file
 from sweeper.config.mistakes import one_line, shown, valid_names
 from sweeper.config.overrides import (
@@ -66,11 +67,15 @@ _COMBINING_HINTS = {
 
 @dataclass(frozen=True)
 class Loaded:
-    """A checked configuration, the option that was chosen of each group, and lines that its user should read."""
+    """A checked configuration, the option that was chosen of each group, and lines that its user should read.
+
+    `untold`: likewise, about whom it no longer tells (hooks.py).
+    """
 
     spec: SweepSpec
     groups: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
 
 
 def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
@@ -79,8 +84,8 @@ def load(overrides: Sequence[str], config_dir: Path | None = None) -> Loaded:
     What `specsweep.yaml` in the working directory says holds unless it is given here (own_file.py).
     Raises ConfigError with every mistake that was found. Writes nothing and logs nothing.
     """
-    (spec, notes), groups = _load(overrides, config_dir, _spec)
-    return Loaded(spec, groups, notes)
+    (spec, notes, untold), groups = _load(overrides, config_dir, _spec)
+    return Loaded(spec, groups, notes, untold)
 
 
 def load_place(overrides: Sequence[str], config_dir: Path | None = None) -> StudyPlace:
@@ -252,8 +257,8 @@ def _missing_option(text: str, loader: ConfigLoader, folder: Path) -> list[str]:
 
 def _spec(
     config: DictConfig, asked: Sequence[Asked], config_dir: Path | None
-) -> tuple[SweepSpec, tuple[str, ...]]:
-    """The composed configuration, overridden and checked, and its notes. Raises ConfigError with all mistakes."""
+) -> tuple[SweepSpec, tuple[str, ...], tuple[str, ...]]:
+    """The composed configuration, checked, its notes, and who is untold. Raises ConfigError with all mistakes."""
     before = resolved(config, "", {}).get("space")
     told = {line: line for one in asked for line in apply(config, one)}
     expand_home(config)
@@ -262,6 +267,7 @@ def _spec(
 
     data = resolved(config, "", told)
     learn_secrets(data)
+    untold = take_out_lost(data)
     if "preset" in data:
         told["preset"] = "preset: the file of the chosen preset must begin with `# @package _global_`"
     space = data.get("space")
@@ -275,7 +281,7 @@ def _spec(
         spec = to_spec(data, before if isinstance(before, dict) else {}, read_sweep, told, read_prompts)
     except ConfigError as error:
         raise ConfigError(without_echoes(error.mistakes, echoes(config))) from None
-    return spec, tuple(read_prompts.notes)
+    return spec, tuple(read_prompts.notes), untold
 
 
 def _place(config: DictConfig, asked: Sequence[Asked], _: Path | None) -> StudyPlace:
@@ -289,4 +295,5 @@ def _place(config: DictConfig, asked: Sequence[Asked], _: Path | None) -> StudyP
     expand_home(config)
     data = resolved(config, "", told)
     learn_secrets(data)
+    take_out_lost(data)
     return to_place(data, told)

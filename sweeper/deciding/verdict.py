@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from sweeper.deciding.drift import drift_of
 from sweeper.deciding.fresh import Confirmed, before_confirming, compare, was_finalist
-from sweeper.deciding.fresh import fresh_launches as fresh_launches  # what the verdict is drawn from
 from sweeper.deciding.hosts import on_scale_of, scale_text
 from sweeper.deciding.lossless import STRICT, Gate
 from sweeper.deciding.noise import noise_of

@@ -32,10 +32,12 @@ class FlagType:
 
 def flag_types(engine: str) -> Mapping[str, FlagType]:
     """What is known of the flags of `engine`, by name; empty when nothing is."""
-    room = f"sweeper.engines.{engine}_flag_types"
-    if find_spec(room) is None:
-        return {}
-    known: Mapping[str, FlagType] = import_module(room).FLAG_TYPES
+    room = f"sweeper.engines.{engine}.flag_types"
+    try:
+        is_there = find_spec(room) is not None
+    except ModuleNotFoundError:  # an engine of one file
+        is_there = False
+    known: Mapping[str, FlagType] = import_module(room).FLAG_TYPES if is_there else {}
     return dict(sorted(known.items()))
 
 

@@ -7,14 +7,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweeper.engines.base import StreamedResponse
+from sweeper.engines.base import HttpRequest, StreamedResponse
 from sweeper.engines.events import events, json_object
+from sweeper.workload_spec import Prompt, WorkloadSpec
 
 SHOWN = 300
 """Characters of foreign text that a message or a piece of evidence repeats at most."""
 
 TEXTS = ("reasoning_content", "reasoning", "content", "text")
 """Where a piece of the answer may stand: what a model thinks costs as much time as what it says."""
+
+
+def completion_request(
+    prompt: Prompt, workload: WorkloadSpec, max_tokens: int, own: Mapping[str, object] | None = None
+) -> HttpRequest:
+    """A streamed (chat) completion, under the chat template that the server applies; `own`: fields of its own."""
+    asked: dict[str, object] = {"prompt": prompt.text}
+    if workload.chat:
+        asked = {"messages": [{"role": "user", "content": prompt.text}]}
+    body = {
+        **asked,
+        "max_tokens": max_tokens,
+        "ignore_eos": workload.ignore_eos,
+        "temperature": workload.temperature,
+        "seed": workload.seed,
+        **(own or {}),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    return HttpRequest("POST", "/v1/chat/completions" if workload.chat else "/v1/completions", body)
 
 
 @dataclass

@@ -1,6 +1,6 @@
-"""The engines by name. To add one: its module beside this one, and conf/engine/NAME.yaml.
+"""The engines by name. To add one: its module or package beside this one, and conf/engine/NAME.yaml.
 
-An engine's module is called after it, without an underscore, and names its class `ENGINE`.
+It is called after the engine, without an underscore, and names its class `ENGINE`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sweeper.spec import ServerConfig
 
 
 def _found() -> Iterator[type[Engine]]:
-    """The classes that modules of this package name `ENGINE`."""
+    """The classes that modules and packages of this package name `ENGINE`."""
     for module in pkgutil.iter_modules(engines.__path__):
         if "_" not in module.name and module.name != "registry":
             yield from filter(None, [vars(import_module(f"{engines.__name__}.{module.name}")).get("ENGINE")])

@@ -12,7 +12,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,9 +190,3 @@ def _json_kind(cells: Mapping[str, Any], name: str) -> str:
         told = "tells neither the number of tokens nor acceptance; use `vllm bench serve`"
         raise ConfigError([f"{name}: `vllm bench latency` {told}"])
     return next((kind for kind, names in _SIGNS if names <= cells.keys()), CSV)
-
-
-def unread(files: Sequence[ResultFile]) -> Iterator[str]:
-    """A line for each place in the files that holds no result."""
-    for file in files:
-        yield from file.bad

@@ -60,14 +60,6 @@ class Understood:
     notes: tuple[str, ...]
 
 
-def import_results(paths: Sequence[Path], place: StudySpec, options: Options) -> Outcome:
-    """Add the results in `paths` to the study at `place`, which is made if it does not exist.
-
-    A row that the study has already is not added again. Raises ConfigError: nothing has been written then.
-    """
-    return add_results(understood_files(read_files(paths, options.kind), options), place)
-
-
 def read_files(paths: Sequence[Path], kind: str = "") -> list[ResultFile]:
     """Each file, in the format `kind`, told from its content if empty. Raises ConfigError with every mistake."""
     together, files = Together(), list[ResultFile]()

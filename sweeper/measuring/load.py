@@ -33,13 +33,8 @@ class Load:
     passes: tuple[tuple[Prompt, ...], ...]
 
 
-def load_of(workload: WorkloadSpec) -> Load:
-    """The load of a workload that is alone in its launch. Its prompts have no `token_ids` yet."""
-    return loads_of([workload])[0]
-
-
 def loads_of(workloads: Sequence[WorkloadSpec]) -> tuple[Load, ...]:
-    """The load of each workload of a launch, in the order in which they are measured.
+    """The load of each workload of a launch, in the order in which they are measured. No prompt has `token_ids`.
 
     With `fresh_prefixes` no text is sent twice in a cycle of passes, nor by two workloads.
     """

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from sweeper.errors import SweepAborted
+from sweeper.launch_record import Save
 from sweeper.nights.health import Health, new_gpu_errors, read_health
 from sweeper.policy import POLICY, Fault
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.rig import Rig
 from sweeper.spec import LimitsSpec
 
-Save = Callable[[LaunchRecord, Mapping[str, bytes]], LaunchRecord]
 Launch = Callable[[Proposal, Rig, Save], LaunchRecord]
 """Makes one launch and saves its record."""
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from launchers.clock import Clock, SystemClock
 from launchers.shell import run_program
 from sweeper.endings import ending_of
-from sweeper.errors import ConfigError, ExitCode, SweepInterrupted
+from sweeper.errors import AlreadyAtWork, ConfigError, ExitCode, SweepInterrupted
 from sweeper.http import ExchangeError, ExchangeTimeout, post
 from sweeper.known_secrets import KNOWN
 from sweeper.spec import NotifySpec
@@ -27,6 +27,9 @@ from sweeper.text import plain
 
 BACKOFF_S = 2.0
 """Before the second try; four times as long before each further one."""
+
+ENDS = ("finished", "interrupted", "aborted")
+"""The events of which a start has one at most."""
 
 MAX_TEXT = 4000
 _KILL_S = 1.0
@@ -59,6 +62,9 @@ class Notifier:
         self._patience_s = patience_s
         self._url = webhook_url(spec, os.environ)
         self._closing = threading.Event()
+        self._is_end_told = False
+        self._untold = set[Message]()
+        self._afterwards: list[tuple[Message, Callable[[], None]]] = []
         ways = {"command": self._run} if spec.command else {}
         ways |= {"webhook": self._post} if self._url else {}
         self._queues = {name: queue.SimpleQueue[Message | None]() for name in ways}
@@ -83,25 +89,42 @@ class Notifier:
             self._say("notify: specsweep ends while a message is still being sent")
             for thread in self._threads:
                 thread.join(_KILL_S)
+            return
+        for message, afterwards in self._afterwards:
+            if message not in self._untold:
+                afterwards()
 
-    def tell(self, event: str, study: str, host: str, text: str) -> None:
-        """Queue a message, if its event is asked for; returns at once."""
+    def tell(
+        self, event: str, study: str, host: str, text: str, afterwards: Callable[[], None] | None = None
+    ) -> None:
+        """Queue a message, if its event is asked for; returns at once.
+
+        `afterwards` is called when the context is left, if somebody was told by then, and by every way.
+        """
         if event not in self._spec.events:
             return
+        self._is_end_told |= event in ENDS
         lines = (plain(line, 500) for line in KNOWN.hide(text)[: 2 * MAX_TEXT].splitlines())
         at = self._clock.now().replace(microsecond=0)
         message = Message(event, study, host, "\n".join(lines)[:MAX_TEXT], _iso(at))
         for messages in self._queues.values():
             messages.put(message)
+        if afterwards is not None and self._queues:
+            self._afterwards.append((message, afterwards))
 
     @contextmanager
     def ending(self, study: str, host: str) -> Iterator[None]:
-        """While open: an end that is no good one, whatever it is raised by, is told, and passes on."""
+        """While open: an end that is no good one, whatever it is raised by, is told, and passes on.
+
+        Not if an end was told already, nor where another process works on the study, which tells its own.
+        """
         with ExitStack() as whatever:
             whatever.push(lambda _kind, error, _trace: self._tell_end(study, host, error))
             yield
 
     def _tell_end(self, study: str, host: str, error: BaseException | None) -> None:
+        if self._is_end_told or isinstance(error, AlreadyAtWork):
+            return
         if isinstance(error, (SweepInterrupted, KeyboardInterrupt)):
             self.tell("interrupted", study, host, "interrupted; the same command goes on")
         elif isinstance(error, Exception):
@@ -111,7 +134,10 @@ class Notifier:
 
     def _work(self, name: str, send: Callable[[Message], str]) -> None:
         while (message := self._queues[name].get()) is not None:
-            if (problem := self._with_retries(send, message)) and not self._closing.is_set():
+            problem = self._with_retries(send, message)
+            if problem:
+                self._untold.add(message)
+            if problem and not self._closing.is_set():
                 self._say(f"notify.{name}: {message.event} could not be told: {problem}")
 
     def _with_retries(self, send: Callable[[Message], str], message: Message) -> str:

@@ -25,16 +25,15 @@ _POLL_S = 0.2
 class LaunchTrace:
     """What is known of a launch, filled as it happens, so that a failure keeps its evidence.
 
-    `log` is what `reading` has kept so far of the server's log. `phases`: the start and the stop as a whole, and
-    each phase of the start as `start: NAME`. `gpus_before`: the look that found the GPUs idle.
+    `log`: the server's, as far as it was read. `phases`: the start and the stop as a whole, and each phase of the
+    start as `start: NAME`. `gpus_before`: the look that found the GPUs idle.
     """
 
     handle: ServerHandle | None = None
     phases: list[PhaseTime] = field(default_factory=list)
-    log: bytes = b""
     effective: dict[str, FlagValue] = field(default_factory=dict)
     stop: StopReport | None = None
-    reading: LaunchLog = field(default_factory=LaunchLog)
+    log: LaunchLog = field(default_factory=LaunchLog)
     proof: Proof = field(default_factory=Proof)
     gpus_before: GpuReading | None = None
 
@@ -93,8 +92,7 @@ def host_errors() -> Iterator[None]:
 
 def read_log(rig: ServerRig, trace: LaunchTrace) -> None:
     """Read on in the server's log. Raises HostLost."""
-    trace.reading.read_on(rig.launcher, trace.started)
-    trace.log = trace.reading.content()
+    trace.log.read_on(rig.launcher, trace.started)
 
 
 def memory_of(reading: GpuReading | None) -> tuple[int, ...]:
@@ -116,17 +114,17 @@ def death(rig: ServerRig, trace: LaunchTrace, when: str) -> TrialError:
     """The failure of a server that has ended: what its log and exit code show, else a crash. Raises HostLost."""
     read_log(rig, trace)
     code = rig.launcher.exit_code(trace.started)
-    found = rig.engine.diagnose(trace.reading.text(), code)
+    found = rig.engine.diagnose(trace.log.text(), code)
     ending = f"the server ended {when}, exit code {'unknown' if code is None else code}"
     if found is None:
-        return TrialError(FailureKind.SERVER_CRASH, ending, trace.reading.last_lines())
-    return TrialError(found.kind, f"{found.message}: {ending}", (*found.evidence, *trace.reading.last_lines()))
+        return TrialError(FailureKind.SERVER_CRASH, ending, trace.log.last_lines())
+    return TrialError(found.kind, f"{found.message}: {ending}", (*found.evidence, *trace.log.last_lines()))
 
 
 def stuck(rig: ServerRig, trace: LaunchTrace, sign: str) -> TrialError:
     """The failure of a server that lives on but, by a line of its log, will never answer again."""
-    found = rig.engine.diagnose(trace.reading.text(), None)
-    evidence = (sign, *trace.reading.last_lines())
+    found = rig.engine.diagnose(trace.log.text(), None)
+    evidence = (sign, *trace.log.last_lines())
     if found is None:
         return TrialError(FailureKind.SERVER_CRASH, f"the server will not answer any more: {sign}", evidence)
     return TrialError(

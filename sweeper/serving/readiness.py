@@ -33,7 +33,7 @@ def wait_until_ready(rig: ServerRig, trace: LaunchTrace, on_phase: OnPhase) -> s
         while True:
             alive = rig.launcher.is_alive(trace.started)
             read_log(rig, trace)
-            log = trace.reading.text()
+            log = trace.log.text()
             if not alive:
                 raise death(rig, trace, "during its start")
             if sign := rig.engine.fatal_sign(log):
@@ -60,7 +60,7 @@ def trouble_of(rig: ServerRig, trace: LaunchTrace) -> Callable[[], str]:
             read_log(rig, trace)
         except HostLost:
             return ""  # that nothing is known is no reason to give up
-        return rig.engine.fatal_sign(trace.reading.text())
+        return rig.engine.fatal_sign(trace.log.text())
 
     return trouble
 
@@ -90,10 +90,10 @@ class _Phases:
 def _too_late(rig: ServerRig, trace: LaunchTrace, phase: str) -> TrialError:
     """A start that took too long; what its log shows may say why."""
     limit = f"the server was not ready within {rig.limits.start_s:g} s; its log shows: {phase}"
-    found = rig.engine.diagnose(trace.reading.text(), None)
+    found = rig.engine.diagnose(trace.log.text(), None)
     if found is None:
-        return TrialError(FailureKind.START_TIMEOUT, limit, trace.reading.last_lines())
-    return TrialError(found.kind, f"{found.message}: {limit}", (*found.evidence, *trace.reading.last_lines()))
+        return TrialError(FailureKind.START_TIMEOUT, limit, trace.log.last_lines())
+    return TrialError(found.kind, f"{found.message}: {limit}", (*found.evidence, *trace.log.last_lines()))
 
 
 def require_ours(url: str, nonce: str, rig: ServerRig, trace: LaunchTrace) -> None:
@@ -125,7 +125,7 @@ def require_ours(url: str, nonce: str, rig: ServerRig, trace: LaunchTrace) -> No
         _require_decode(url, rig, trace)
         read_log(rig, trace)
     # Some servers come up without what was asked of them: only the log says so.
-    shown = rig.engine.diagnose(trace.reading.text(), None)
+    shown = rig.engine.diagnose(trace.log.text(), None)
     if shown is not None and shown.kind is FailureKind.UNSUPPORTED:
         raise TrialError(shown.kind, shown.message, shown.evidence)
 
@@ -142,9 +142,9 @@ def _require_decode(url: str, rig: ServerRig, trace: LaunchTrace) -> None:
         if has_died(rig, trace, DEATH_WAIT_S):
             raise death(rig, trace, "at its first generation") from error
         read_log(rig, trace)
-        if sign := rig.engine.fatal_sign(trace.reading.text()):
+        if sign := rig.engine.fatal_sign(trace.log.text()):
             raise stuck(rig, trace, sign) from error
         kind = FailureKind.SERVER_HANG if isinstance(error, ExchangeTimeout) else FailureKind.BENCHMARK_FAILED
         message = f"the server says that it is healthy, but its first generation failed: {error}"
-        raise TrialError(kind, message, trace.reading.last_lines()) from error
+        raise TrialError(kind, message, trace.log.last_lines()) from error
     trace.prove(num_probe_tokens=answer.num_output_tokens)

@@ -122,7 +122,7 @@ def _death_explained(rig: ServerRig, trace: LaunchTrace) -> Iterator[None]:
             if has_died(rig, trace, DEATH_WAIT_S):
                 raise death(rig, trace, f"during the benchmark ({error})") from error
             read_log(rig, trace)
-        if sign := rig.engine.fatal_sign(trace.reading.text()):
+        if sign := rig.engine.fatal_sign(trace.log.text()):
             raise stuck(rig, trace, sign) from error
         raise
 

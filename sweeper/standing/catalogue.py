@@ -152,7 +152,7 @@ def _state(facts: Mapping[str, str], runs: Sequence[KeptRun], standing: Standing
     """The state of a study that nobody works on."""
     if IMPORTED in facts:
         return "imported"
-    if not any(standing.trials.values()):
+    if not runs and not any(standing.trials.values()):
         return "empty"
     if runs:
         return runs[0].ended or INTERRUPTED

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 
+from launchers.clock import SystemClock
+from sweeper.deadline import shown_end
 from sweeper.metrics import METRICS
 from sweeper.records import Purpose
 from sweeper.standing.eta import Eta, until
@@ -89,7 +91,7 @@ def _left(standing: Standing) -> str:
     if left.deadline_at is None:
         return text
     remaining_s = until(left.deadline_at, standing.at)
-    when = f"{left.deadline_at.astimezone():%H:%M}"
+    when = shown_end(left.deadline_at, standing.at, SystemClock().zone())
     return f"{text}; deadline {when} in {spent(max(0.0, remaining_s))}: {eta.against(remaining_s)}"
 
 

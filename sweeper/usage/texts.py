@@ -4,14 +4,14 @@ from __future__ import annotations
 
 EXIT_CODES = """\
 exit codes:
-    0  done: a verdict was reached, the night is over, or the sweep was complete already
-    1  a bug in specsweep (the traceback is in the log file)
-    2  the configuration or the command line is wrong; nothing was started
-    3  the study was made with other settings; nothing was started
-    4  another specsweep process holds the host; nothing was started
+    0  done: a verdict was reached, the night is over, or nothing was left to do
+    1  a bug in specsweep (the traceback is in specsweep-error.log)
+    2  the command line or the settings are wrong; no server was started
+    3  the study was made with other settings; no server was started
+    4  another specsweep process holds the host or the study
     5  stopped: something must be mended first, the message says what
   130  interrupted by Ctrl-C     143  ended by SIGTERM or SIGHUP
-After 5, 130 and 143 the same command goes on where it stopped.
+Of several hosts it is the worst of theirs. After 4, 5, 130 and 143 the same command goes on.
 """
 
 RUN_HELP = """\
@@ -47,7 +47,7 @@ RESUME_HELP = """\
 Go on with a study, with the settings of its last run: they are kept in the study.
 
 The same as giving the whole command of `run` again. Settings that are added here replace those of the same name.
-Values that are secret are not kept: resume says which to give again.
+Values that are secret are not kept: resume says which to give again, and whom it can no longer notify.
 
   specsweep resume                                  the only interrupted study of study.dir; else lists them
   specsweep resume night                            this one

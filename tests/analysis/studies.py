@@ -6,9 +6,12 @@ import datetime
 import re
 
 from analysis.blocks import Section
+from analysis.diagnosis import findings_of
+from analysis.page.markdown import markdown as as_markdown
 from analysis.page.markdown import section_lines
-from analysis.report import markdown
-from sweeper.deciding.verdict import decide
+from analysis.reading import read
+from analysis.report import document
+from sweeper.deciding.verdict import Simplicity, decide
 from sweeper.records import LaunchRecord, Purpose, TrialRecord
 from sweeper.storing.storage import StudyStore
 from tests.analysis.builders import OBJECTIVE, Night, fill, measured, ngram, plain_config, simplicity, trial
@@ -19,6 +22,12 @@ def finish(store: StudyStore) -> StudyStore:
     verdict = decide(store.trials(), OBJECTIVE, simplicity)
     store.set_fact("verdict", verdict.model_dump(mode="json"))
     return store
+
+
+def markdown(store: StudyStore, simplicity: Simplicity) -> str:
+    """The report of what is stored."""
+    reading = read(store, simplicity)
+    return as_markdown(document(reading, findings_of(reading)))
 
 
 def report_of(store: StudyStore, trials: list[TrialRecord]) -> str:

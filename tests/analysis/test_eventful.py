@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from analysis.report import markdown
 from sweeper.measuring.doubts import SERVER_GAP_MS, SERVER_GAP_PCT
 from sweeper.records import GpuWindow, WorkloadResult
 from sweeper.storing.storage import StudyStore
@@ -22,7 +21,7 @@ from tests.analysis.builders import (
     trial,
 )
 from tests.analysis.eventful import WINDOW, eventful_night, rich
-from tests.analysis.studies import changed, finish, report_of, section
+from tests.analysis.studies import changed, finish, markdown, report_of, section
 
 pytestmark = pytest.mark.study
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report import markdown
 from sweeper.errors import FailureKind
 from sweeper.records import Purpose, TrialState
 from sweeper.storing.storage import StudyStore
@@ -25,7 +24,7 @@ from tests.analysis.builders import (
     trial,
     won_night,
 )
-from tests.analysis.studies import changed, confirmed, finish, report_of, section
+from tests.analysis.studies import changed, confirmed, finish, markdown, report_of, section
 
 pytestmark = pytest.mark.study
 

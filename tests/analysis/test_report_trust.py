@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from analysis.report import markdown, write
+from analysis.report import write
 from sweeper.errors import FailureKind
 from sweeper.records import TrialState
 from sweeper.spec import ServerConfig
@@ -25,7 +25,7 @@ from tests.analysis.builders import (
     trial,
     won_night,
 )
-from tests.analysis.studies import changed, finish, report_of, section
+from tests.analysis.studies import changed, finish, markdown, report_of, section
 from tests.fakes import EPOCH
 
 pytestmark = pytest.mark.study

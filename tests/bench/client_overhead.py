@@ -20,10 +20,10 @@ from launchers.clock import SystemClock
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.http import Target
 from sweeper.measuring.benchmark import Bench, measure
-from sweeper.measuring.load import load_of
 from sweeper.records import Measurement
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
+from tests.fakes import load_of
 
 RATES = (40, 150, 400)
 LIMIT_PCT = 0.5

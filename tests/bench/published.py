@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.diagnose import Finding, findings
-from sweeper.importing.importer import Options, import_results
+from sweeper.importing.importer import Options, add_results, read_files, understood_files
 from sweeper.records import TrialRecord
 from sweeper.spec import StudySpec
 from tests.bench.search.published import BASELINE_DRAFT, TABLES, Cell, cells
@@ -87,7 +87,7 @@ def _outcome(folder: Path, index: int, cell: Cell, winners: dict[str, str]) -> O
         name=f"cell-{index}", dir=str(folder), storage=f"sqlite:///{folder}/optuna.db", seed=0, startup_trials=1
     )
     options = Options(fixed={"speculative_algorithm": "EAGLE3"}, baseline=("draft", BASELINE_DRAFT))
-    outcome = import_results([_written(folder, index, cell)], place, options)
+    outcome = add_results(understood_files(read_files([_written(folder, index, cell)]), options), place)
     assert outcome.study is not None
     trials, objective = outcome.study.trials(), outcome.study.objective
     told = {one.rule: one for one in findings(trials, objective, "sglang")}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sweeper.measuring.benchmark import Bench, measure
-from sweeper.measuring.load import load_of
 from sweeper.records import Measurement
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.benchmark.caching import CacheAware, Caching
+from tests.fakes import load_of
 
 pytestmark = pytest.mark.host
 CACHE = "a cache of the server may flatter them"

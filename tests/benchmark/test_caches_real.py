@@ -10,11 +10,11 @@ import pytest
 from launchers.clock import SystemClock
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.measuring.benchmark import Bench, measure
-from sweeper.measuring.load import load_of
 from sweeper.records import Measurement
 from sweeper.spec import FlagValue, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.engines.real import COPY, Real
+from tests.fakes import load_of
 
 pytestmark = pytest.mark.engine
 STORY = Prompt(id="story", text="Tell me a short story about a lighthouse keeper who is afraid of the dark.")

@@ -11,12 +11,12 @@ import pytest
 
 from sweeper.engines.base import Generation, StreamedResponse
 from sweeper.measuring.benchmark import Bench, measure
-from sweeper.measuring.load import load_of
 from sweeper.measuring.results import MAX_TEXT_BYTES
 from sweeper.records import Measurement, Reference
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.benchmark.caching import CacheAware, Caching
+from tests.fakes import load_of
 
 pytestmark = pytest.mark.host
 THROUGHPUT = "output_throughput"

@@ -12,11 +12,11 @@ from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.errors import FailureKind, TrialError
 from sweeper.http import Target
 from sweeper.measuring.benchmark import WARMUP_REPEAT, Bench, OnRequest, measure
-from sweeper.measuring.load import WARMUP_ID, load_of
+from sweeper.measuring.load import WARMUP_ID
 from sweeper.records import Measurement, RequestResult
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
-from tests.fakes import FakeClock
+from tests.fakes import FakeClock, load_of
 from tests.server import fake_llama as fake
 from tests.server.fake_llama import FakeLlama
 

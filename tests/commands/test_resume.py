@@ -95,18 +95,27 @@ def test_a_secret_is_not_kept_and_asked_for(
 def test_hosts_of_one_study_go_on_together(
     make_study: MakeStudy, begun: list[argparse.Namespace], tmp_path: Path
 ) -> None:
-    study = make_study("night", "interrupted", ("host=gpu1", "budget.trials=40"))
-    kept(tmp_path, "budget.trials=40", "study.name=night", "host=gpu2", host="gpu2").keep(study.store)
-    assert main(["resume", "night"]) == ExitCode.OK
-    assert begun[0].overrides == ["budget.trials=40", "study.name=night", "hosts=[gpu1,gpu2]"]
+    (tmp_path / "my" / "host").mkdir(parents=True)
+    for host in ("gpu1", "gpu2"):
+        (tmp_path / "my" / "host" / f"{host}.yaml").write_text(f"defaults: [local]\nname: {host}\n")
+    storage = "study.storage=postgresql+psycopg://127.0.0.1/sweeps"
+    study = make_study("night", "interrupted", ("host=gpu1", storage))
+    kept(tmp_path, storage, "study.name=night", "host=gpu2", host="gpu2").keep(study.store)
+    assert main(["resume", "night", "--config-dir", "my"]) == ExitCode.OK
+    assert begun[0].overrides == [storage, "study.name=night", "hosts=[gpu1,gpu2]"]
 
 
 def test_several_or_none_are_listed(
     make_study: MakeStudy, begun: list[argparse.Namespace], capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_study("done", "complete")
+    make_study("foreign").store.set_fact("fingerprint", None)
+    assert main(["resume"]) == ExitCode.OK
+    assert "nothing is left to do: complete is done; a larger total goes on: specsweep resume done" in (
+        capsys.readouterr().out
+    )
+    make_study("lost", trials=0).store.set_fact("run:gpu1", None)
     assert main(["resume"]) == ExitCode.USAGE
-    assert "no study waits to go on; there are: done (complete)" in capsys.readouterr().err
     for name in ("a", "b"):
         make_study(name, "interrupted")
     assert main(["resume"]) == ExitCode.USAGE

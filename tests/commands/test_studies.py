@@ -31,12 +31,14 @@ def test_each_study_has_its_state_trials_best_and_origin(
 ) -> None:
     for name, ended in (("a", "complete"), ("b", "interrupted"), ("c", ""), ("d", "night over")):
         make_study(name, ended, trials=3 if name == "a" else 1)
-    make_study("e", trials=0)
+    make_study("e", trials=0).store.set_fact("run:gpu1", None)
+    make_study("g", "stopped", trials=0)
     make_study("f").store.set_fact("fingerprint", {IMPORTED: "sglang results", "engine": "sglang"})
     found = {entry.study: entry for entry in listed(capsys).studies}
     states = {name: entry.state for name, entry in found.items()}
     assert states == {
         "a": "complete", "b": "interrupted", "c": "interrupted", "d": "night over", "e": "empty", "f": "imported",
+        "g": "stopped",
     }  # fmt: skip
     first = found["a"]
     assert (first.trials_done, first.trials_total, first.engine, first.model) == (3, 20, "sglang", "kimi")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sweeper.deciding.sharing import Ranking
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.records import LaunchRecord, Proposal
@@ -13,7 +14,7 @@ from sweeper.searching.candidates import Candidates
 from sweeper.searching.speculation import Physics
 from sweeper.spec import BudgetSpec, Choice, FlagValue, IntRange, Parameter, ServerConfig, SpaceSpec
 from sweeper.storing.storage import StudyStore
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from tests.fakes import launch
 
 FACTS = HostFacts(engine_version="0.5.23", model_path="/m")

@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from sweeper.errors import ExitCode, NightOver, SweepInterrupted
-from sweeper.interrupts import FIRST_PRESS, SECOND_PRESS, Interrupts
+from sweeper.endings import ending_of
+from sweeper.errors import ExitCode, NightOver, SweepInterrupted, Terminated
+from sweeper.interrupts import FIRST_PRESS, SECOND_PRESS, Interrupts, ends_heard
 
 
 class Said:
@@ -161,3 +162,41 @@ def test_an_alarm_of_somebody_else_ends_no_night(seconds: float | None) -> None:
         with interrupts.night_ends_in(seconds):
             send(signal.SIGALRM)
     assert said.lines == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_where_no_sweep_is_under_way_the_command_ends_with_a_word(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with ends_heard():
+        with Interrupts(Said()).installed(), pytest.raises(SweepInterrupted) as of_sweep:
+            send(number)
+        with pytest.raises(Terminated) as seen:
+            send(number)
+    assert not isinstance(of_sweep.value, Terminated)
+    assert ending_of(seen.value).code is ExitCode.TERMINATED
+    assert ending_of(seen.value).text == f"ended by {number.name}; nothing was left half done"
+    assert signal.getsignal(number) is before
+
+
+def test_a_closed_terminal_ends_no_command_under_nohup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ends_heard():
+            send(signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_beside_the_main_thread_nothing_is_handled() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[object] = []
+
+    def look() -> None:
+        with ends_heard():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [before]

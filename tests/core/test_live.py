@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import io
 from dataclasses import replace
 
@@ -53,6 +54,11 @@ def shown(view: RichView, width: int = 90) -> str:
     screen = io.StringIO()
     console(screen, width).print(view.screen())
     return screen.getvalue()
+
+
+class Abroad(FakeClock):
+    def zone(self) -> datetime.tzinfo:
+        return datetime.timezone(datetime.timedelta(hours=1))
 
 
 def ended(**changes: object) -> str:
@@ -216,6 +222,20 @@ def test_what_is_expected_is_said_before_and_how_right_it_was_after() -> None:
     view.launch_ended(launch(60, trial=1), state(TRIALS[:2]))
     assert f"trial 1: {WORDS}; {LEFT}" in out.getvalue()
     assert "1.20 x baseline, 3.4 % above the prediction" in out.getvalue()
+
+
+def test_each_plain_line_has_its_date_and_the_time_where_it_is_read() -> None:
+    """A night passes midnight; so does the one of who reads it in another time zone."""
+    out, clock = io.StringIO(), Abroad()
+    clock.elapsed_s = 22.5 * 3600
+    view = PlainView(console(out, 200), clock, OBJECTIVE)
+    view.notice("the night goes on")
+    clock.elapsed_s += 1800
+    view.notice("and is over")
+    assert out.getvalue().splitlines() == [
+        "2026-01-01 23:30:00 note: the night goes on",
+        "2026-01-02 00:00:00 note: and is over",
+    ]
 
 
 def test_the_screen_says_why_and_what_is_left_to_gain() -> None:

@@ -17,18 +17,17 @@ from sweeper.engines.registry import engine_for
 from sweeper.errors import ExitCode, FailureKind, SweepAborted, SweepInterrupted
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
+from sweeper.launch_record import Save
 from sweeper.loop import run_sweep
-from sweeper.measuring.load import load_of
 from sweeper.objective import ObjectiveSpec, Term
 from sweeper.provenance import provenance_of
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.rig import Rig
 from sweeper.spec import BudgetSpec, EngineSpec, LimitsSpec, ModelSpec, StudySpec, SweepSpec, TrackingSpec
 from sweeper.tracking import Tracker
-from sweeper.trial import Save
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.core.test_study import SPACE, open_study, record_of, speed
-from tests.fakes import FakeClock, RecordingView
+from tests.fakes import FakeClock, RecordingView, load_of
 
 pytestmark = pytest.mark.study
 

@@ -13,12 +13,12 @@ import pytest
 from launchers.base import CommandResult
 from sweeper.deciding.verdict import Verdict, VerdictKind
 from sweeper.errors import ConfigError, NightOver
+from sweeper.launch_record import Save
 from sweeper.loop import run_sweep
 from sweeper.records import LaunchRecord, Proposal, Purpose
 from sweeper.rig import Rig
 from sweeper.study import Study
 from sweeper.tracking import Tracker
-from sweeper.trial import Save
 from tests.core.test_loop import IdleLauncher, make_rig
 from tests.core.test_study import open_study, record_of, speed
 from tests.fakes import EPOCH, FakeClock, RecordingView

@@ -11,12 +11,13 @@ from sqlalchemy import event
 
 from sweeper.deciding.lossless import Admits, Gate
 from sweeper.deciding.plan import progress
+from sweeper.deciding.sharing import Ranking
 from sweeper.records import Proposal, Purpose, TrialRecord, TrialState
 from sweeper.samplers.choice import SamplerSettings
 from sweeper.spec import BudgetSpec
 from sweeper.storing.later_launches import lean_backend
 from sweeper.storing.storage import StudyStore
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from tests.core.drafting import measured, physics_of, run
 from tests.fakes import trial
 

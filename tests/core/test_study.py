@@ -7,6 +7,7 @@ import optuna
 import pytest
 
 from sweeper.books import CONSTRAINT
+from sweeper.deciding.sharing import Ranking
 from sweeper.errors import ConfigError, FailureKind, SpecsweepError, StorageUnusable, StudyMismatch
 from sweeper.records import LaunchRecord, Proposal, Purpose, TrialState
 from sweeper.samplers.choice import SamplerSettings
@@ -15,7 +16,7 @@ from sweeper.searching.candidates import Candidates
 from sweeper.spec import BudgetSpec, Choice, IntRange, Parameter, ServerConfig, SpaceSpec
 from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_facts import searched_otherwise
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from tests.fakes import launch
 
 pytestmark = pytest.mark.study
@@ -208,7 +209,7 @@ def test_what_a_crash_left_half_chosen_is_what_was_planned(tmp_path: Path, seed:
         finish(study, _ask(study))
     planned = _ask(whole).canonical
     first = SPACE.parameters[0]
-    suggest(half._optuna.ask(), optuna_name(first), distribution(first))
+    suggest(half._asking.searching.ask(), optuna_name(first), distribution(first))
     assert _ask(open_study(tmp_path / "half", seed=seed)).canonical == planned
 
 

@@ -13,7 +13,7 @@ from sweeper.errors import ExitCode, FailureKind
 from tests.docs.pages import DOCS, ROOT
 
 PAGE = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
-REFUSALS = {"StudyMismatch", "SweepAborted", "HostBusy", "StopFailed", "SshRefused"}
+REFUSALS = {"StudyMismatch", "SweepAborted", "HostBusy", "AlreadyAtWork", "StopFailed", "SshRefused"}
 GAP = "…"
 """Stands for a value in a message."""
 

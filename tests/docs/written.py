@@ -38,7 +38,10 @@ FILES = (
     ("`optuna.db`", "the study: every launch's record. All else can be made from it, and from the artifacts"),
     ("`artifacts/STUDY/`", "raw requests (`trial-7-launch-0-requests.jsonl`) and server logs"),
     ("`artifacts/STUDY-1f2e3d/`", "the same of another study of that name, in another database"),
-    ("`STUDY.log`", "what happened, line by line; of a shared study one per host, `STUDY.HOST.log`"),
+    (
+        "`STUDY.log`",
+        "what happened, line by line, in local time; of a shared study one per host, `STUDY.HOST.log`",
+    ),
     ("`STUDY-status/`", "what each running process does at the moment, for `specsweep status`"),
     ("`STUDY.lock`", "held by the process that works on a study in a file"),
     ("`STUDY-report.html`, `.md`", "the report; `STUDY-comparison.html`, `.md` with `--with`"),

@@ -14,12 +14,12 @@ from sweeper.engines.base import Placement
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.http import Target
 from sweeper.measuring.benchmark import Bench, OnRequest, measure
-from sweeper.measuring.load import load_of
 from sweeper.records import Measurement
 from sweeper.serving.launch_trace import LaunchTrace, ServerRig
 from sweeper.serving.server import new_nonce, pick_port, running_server
 from sweeper.spec import FlagValue, LimitsSpec, ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
+from tests.fakes import load_of
 
 ENGINE = LlamaCpp()
 COMMAND = (sys.executable, "-m", "launchers.llamacpp_server")

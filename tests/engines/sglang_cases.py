@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from sweeper.engines.base import HostFacts
-from sweeper.engines.sglang_spec import canonical_config, rule_violations, without_effect
+from sweeper.engines.sglang.spec import canonical_config, rule_violations, without_effect
 from sweeper.spec import FlagValue, ServerConfig
 
 PRO_6000 = "NVIDIA RTX PRO 6000 Blackwell Server Edition"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sweeper.engines.base import Generation
 from sweeper.engines.llamacpp import LlamaCpp
-from sweeper.engines.sglang_acceptance import CORRECT_DRAFTS, FALLBACK, TWO_OWN
-from sweeper.engines.sglang_answers import parse_generate
+from sweeper.engines.sglang.acceptance import CORRECT_DRAFTS, FALLBACK, TWO_OWN
+from sweeper.engines.sglang.answers import parse_generate
 from sweeper.measuring.figures import metrics_of
 from sweeper.records import RequestResult
 from tests.engines import sglang_saved

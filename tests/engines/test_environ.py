@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from sweeper.engines.environ import environ_argv, parse_environ
-from sweeper.engines.sglang_host_env import FAKERS, faked
+from sweeper.engines.sglang.host_env import FAKERS, faked
 
 pytestmark = pytest.mark.host
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import xllamacpp
 
-from sweeper.engines.llamacpp_flags import NUMBERS, TYPES
+from sweeper.engines.llamacpp.flags import NUMBERS, TYPES
 from sweeper.errors import FailureKind, TrialError
 from sweeper.measuring.benchmark import measure
-from sweeper.measuring.load import load_of
 from sweeper.records import RequestResult
 from sweeper.spec import FlagValue
 from tests.engines.real import ENGINE, Real, bench, reference, workload
+from tests.fakes import load_of
 
 pytestmark = pytest.mark.engine
 
@@ -56,12 +56,12 @@ def test_every_kind_of_drafting_gives_the_same_text_in_fewer_steps(real: Real) -
         assert request.num_accepted_tokens == sum(fast.accepted_per_position)
         assert fast.metrics["accept_length"] > 1.5
         assert fast.metrics["tokens_per_step"] > 1.2
-        assert ENGINE.diagnose(real.trace.log.decode(), 0) is None
+        assert ENGINE.diagnose(real.trace.log.text(), 0) is None
 
 
 def test_the_server_reports_accept_length_as_it_is_computed_here(real: Real) -> None:
     measured = real.measure(**NGRAM)
-    assert f"mean len =  {measured.metrics['accept_length']:.2f}" in real.trace.log.decode()
+    assert f"mean len =  {measured.metrics['accept_length']:.2f}" in real.trace.log.text()
 
 
 # What is ignored: the same drafts as without it, so `canonical` drops it.
@@ -179,7 +179,7 @@ def test_server_killed_in_the_middle_of_a_request_is_a_crash_with_its_log(real: 
     assert caught.value.kind is FailureKind.SERVER_CRASH
     assert "exit code 137" in str(caught.value)
     assert caught.value.evidence
-    assert b"processing task" in real.trace.log
+    assert b"processing task" in real.trace.log.content()
 
 
 def test_stopped_server_leaves_its_port_free(real: Real) -> None:

@@ -13,7 +13,7 @@ import pytest
 from launchers.clock import SystemClock
 from launchers.llamacpp_server import DRAFT_TYPES, NGRAM_TYPES, main, parse_arguments, to_common_params
 from sweeper.engines.llamacpp import LlamaCpp
-from sweeper.engines.llamacpp_flags import NUMBERS, PLACED, TYPES
+from sweeper.engines.llamacpp.flags import NUMBERS, PLACED, TYPES
 
 PORT = "31869"
 COMMAND = [sys.executable, "-m", "launchers.llamacpp_server"]

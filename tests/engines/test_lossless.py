@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.environ import environ_argv, parse_environ
 from sweeper.engines.llamacpp import LlamaCpp
-from sweeper.engines.llamacpp_flags import TYPES
+from sweeper.engines.llamacpp.flags import TYPES
 from sweeper.engines.sglang import SGLang
 from sweeper.spec import FlagValue, ServerConfig
 from tests.engines.test_contract import configs

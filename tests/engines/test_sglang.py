@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.engines.base import HostFacts, Placement
-from sweeper.engines.sglang import BYPASS_STEPS, SGLang
+from sweeper.engines.sglang.engine import BYPASS_STEPS, SGLang
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.gpu_host.host import make_host

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.base import Generation
-from sweeper.engines.sglang_acceptance import CORRECT_DRAFTS, FALLBACK, acceptance
-from sweeper.engines.sglang_answers import (
+from sweeper.engines.sglang.acceptance import CORRECT_DRAFTS, FALLBACK, acceptance
+from sweeper.engines.sglang.answers import (
     flush_request,
     parse_generate,
     request_body,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.engines.sglang_decode import DecodeLine, decode_lines, running_mistakes
+from sweeper.engines.sglang.decode import DecodeLine, decode_lines, running_mistakes
 from sweeper.spec import ServerConfig
 from tests.engines import sglang_saved
 
@@ -25,15 +25,15 @@ CPU = "Decode batch, #running-req: 1, #token: 9, cpu graph: False, gen throughpu
 
 
 def test_saved_decode_line() -> None:
-    assert decode_lines(sglang_saved.log("e3_s3k1d4"))[-1] == DecodeLine(1, 0, 2.65, 0.55, True, 216.43)
+    assert decode_lines(sglang_saved.log("e3_s3k1d4"))[-1] == DecodeLine(1, 2.65, True)
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (V53, DecodeLine(2, 1, 2.17, 0.54, True, 53.2)),
-        (V523, DecodeLine(1, 0, 2.5, 0.5, False, 5.0)),
-        (CPU, DecodeLine(1, 0, None, None, None, 19.1)),
+        (V53, DecodeLine(2, 2.17, True)),
+        (V523, DecodeLine(1, 2.5, False)),
+        (CPU, DecodeLine(1, None, None)),
     ],
 )
 def test_decode_lines_of_other_versions(line: str, expected: DecodeLine) -> None:

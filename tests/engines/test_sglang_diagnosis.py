@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.base import Diagnosis
-from sweeper.engines.sglang_diagnosis import MAX_EVIDENCE, SIGNS, diagnose_log
+from sweeper.engines.sglang.diagnosis import MAX_EVIDENCE, SIGNS, diagnose_log
 from sweeper.errors import FailureKind
 from tests.engines import sglang_saved
 

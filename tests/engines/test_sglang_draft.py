@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.base import HostFacts
-from sweeper.engines.sglang_model import config_path, host_files, read_model
-from sweeper.engines.sglang_spec import canonical_config, rule_violations
+from sweeper.engines.sglang.model import config_path, host_files, read_model
+from sweeper.engines.sglang.spec import canonical_config, rule_violations
 from tests.engines.sglang_cases import (
     CHAIN,
     DEEPSEEK,

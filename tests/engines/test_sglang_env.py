@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.engines.sglang_env import (
+from sweeper.engines.sglang.env import (
     canonical_env,
     env_mistakes,
     env_violations,
@@ -14,8 +14,8 @@ from sweeper.engines.sglang_env import (
     plain_env,
     spec_v2,
 )
-from sweeper.engines.sglang_host_env import FAKERS, UNSET_ENV, faked
-from sweeper.engines.sglang_version import version_of
+from sweeper.engines.sglang.host_env import FAKERS, UNSET_ENV, faked
+from sweeper.engines.sglang.version import version_of
 
 NEW, OLD = version_of("0.5.23"), version_of("0.5.10.post1")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.engines.sglang_flags import config_mistakes, flag_mistakes, takes_whole_numbers
-from sweeper.engines.sglang_table import BACKENDS, RENAMED
+from sweeper.engines.sglang.flags import config_mistakes, flag_mistakes, takes_whole_numbers
+from sweeper.engines.sglang.table import BACKENDS, RENAMED
 from sweeper.spec import FlagValue
 
 # Names.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.engines.sglang_version import parse_version, version_notice, version_of
+from sweeper.engines.sglang.version import parse_version, version_notice, version_of
 
 
 def test_versions_are_ordered_as_releases_are() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.engines.sglang_log import fatal_sign, progress, readiness
+from sweeper.engines.sglang.log import fatal_sign, progress, readiness
 from tests.engines import sglang_saved
 
 T = "[2026-11-29 18:31:24] "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.engines.sglang_memory import foreign_gib
+from sweeper.engines.sglang.memory import foreign_gib
 from tests.engines.test_sglang_diagnosis import DIRTY, LOADING, OOM, SERVING, START, diagnose, died
 
 CAPTURING = f"{LOADING}[2026-11-29 18:26:56] Capture cuda graph begin. This can take up to several minutes.\n"

@@ -16,16 +16,10 @@ from typing import Any
 
 import pytest
 
-from sweeper.engines import (
-    sglang_backend_rules,
-    sglang_draft,
-    sglang_host_rules,
-    sglang_option_rules,
-    sglang_rules,
-)
 from sweeper.engines.base import HostFacts
-from sweeper.engines.sglang_rules import Rule
-from sweeper.engines.sglang_spec import ALL_RULES, canonical_config, reported_flags, resolved_case, rule_violations
+from sweeper.engines.sglang import backend_rules, draft, host_rules, option_rules, rules
+from sweeper.engines.sglang.rules import Rule
+from sweeper.engines.sglang.spec import ALL_RULES, canonical_config, reported_flags, resolved_case, rule_violations
 from sweeper.spec import FlagValue, ServerConfig
 from tests.sglang_oracle.combination import Combination, fingerprint
 from tests.sglang_oracle.combinations import combinations
@@ -49,23 +43,23 @@ FILES = {f"/{name}/config.json": json.dumps(config) for name, config in MODELS.i
 
 BEYOND: dict[Rule, tuple[str, ...]] = {
     # What the arguments alone do not show: it fails, or is wrong, later on. Rule to words that its line may have.
-    sglang_rules.numbers_are_complete: ("draft_tokens is missing",),  # E3
-    sglang_rules.tree_is_large_enough: ("has use for",),
-    sglang_rules.depth_is_used: ("steps need",),
-    sglang_rules.draft_is_named: ("is missing",),
-    sglang_rules.own_draft_layer_exists: ("no draft layer",),
-    sglang_rules.spec_v2_is_a_chain: ("only topk 1",),  # E12, when SGLang chooses topk itself
-    sglang_option_rules.rejection_sampling: ("vocabulary",),  # E20
-    sglang_backend_rules.draft_backend_is_a_chain: ("drafts with topk 1 only",),
-    sglang_backend_rules.tree_is_verified_as_a_tree: ("causal mask",),
-    sglang_backend_rules.draft_backend_exists: ("cannot draft",),
-    sglang_backend_rules.draft_backend_fits_the_draft: ("the draft is",),
-    sglang_backend_rules.backend_fits_the_target: ("the target is",),
-    sglang_backend_rules.no_speculation_there: ("hpc_ops",),
-    sglang_backend_rules.tree_backend_is_pinned: ("attention_backend is missing",),
-    sglang_host_rules.gpu_can: ("fa3", "flashmla", "cutlass_mla"),
-    sglang_draft.algorithm_fits_the_draft: ("EAGLE3",),
-    sglang_draft.draft_is_one_layer: ("layers",),
+    rules.numbers_are_complete: ("draft_tokens is missing",),  # E3
+    rules.tree_is_large_enough: ("has use for",),
+    rules.depth_is_used: ("steps need",),
+    rules.draft_is_named: ("is missing",),
+    rules.own_draft_layer_exists: ("no draft layer",),
+    rules.spec_v2_is_a_chain: ("only topk 1",),  # E12, when SGLang chooses topk itself
+    option_rules.rejection_sampling: ("vocabulary",),  # E20
+    backend_rules.draft_backend_is_a_chain: ("drafts with topk 1 only",),
+    backend_rules.tree_is_verified_as_a_tree: ("causal mask",),
+    backend_rules.draft_backend_exists: ("cannot draft",),
+    backend_rules.draft_backend_fits_the_draft: ("the draft is",),
+    backend_rules.backend_fits_the_target: ("the target is",),
+    backend_rules.no_speculation_there: ("hpc_ops",),
+    backend_rules.tree_backend_is_pinned: ("attention_backend is missing",),
+    host_rules.gpu_can: ("fa3", "flashmla", "cutlass_mla"),
+    draft.algorithm_fits_the_draft: ("EAGLE3",),
+    draft.draft_is_one_layer: ("layers",),
 }
 
 
@@ -226,10 +220,10 @@ def test_only_known_hazards_are_forbidden_beyond_sglangs_own_checks(version: str
 
 def test_every_rule_that_says_it_was_run_decides_some_refusal_alone() -> None:
     """So that each can fail: without it, a refused combination would be called legal."""
-    rules = {
+    run = {
         rule
-        for group in (sglang_rules.RULES, sglang_option_rules.OPTION_RULES, sglang_backend_rules.BACKEND_RULES)
-        for rule in (*group, *sglang_host_rules.HOST_RULES)
+        for group in (rules.RULES, option_rules.OPTION_RULES, backend_rules.BACKEND_RULES)
+        for rule in (*group, *host_rules.HOST_RULES)
         if "run" in (rule.__doc__ or "").lower().replace("runs", "").replace("runner", "")
     }
     alone = set()
@@ -237,4 +231,4 @@ def test_every_rule_that_says_it_was_run_decides_some_refusal_alone() -> None:
         for answer in answers(version):
             if answer.refused and len(fired := broken(answer)) == 1:
                 alone.add(fired[0][0])
-    assert {rule.__name__ for rule in rules - alone} == set()
+    assert {rule.__name__ for rule in run - alone} == set()

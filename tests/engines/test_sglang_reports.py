@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.base import Counters, Identity
-from sweeper.engines.sglang_reports import MAX_ENTRIES, parse_counters, parse_effective, parse_identity
+from sweeper.engines.sglang.reports import MAX_ENTRIES, parse_counters, parse_effective, parse_identity
 from tests.engines import sglang_saved
 from tests.engines.test_sglang_answers import JSON
 

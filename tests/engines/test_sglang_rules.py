@@ -7,8 +7,8 @@ import json
 import pytest
 
 from sweeper.engines.base import HostFacts
-from sweeper.engines.sglang_rules import Rule
-from sweeper.engines.sglang_spec import ALL_RULES, resolved_case, rule_violations
+from sweeper.engines.sglang.rules import Rule
+from sweeper.engines.sglang.spec import ALL_RULES, resolved_case, rule_violations
 from sweeper.spec import ServerConfig
 from tests.engines.sglang_backend_rows import BACKEND_ROWS
 from tests.engines.sglang_cases import (

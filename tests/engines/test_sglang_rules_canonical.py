@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.engines.base import HostFacts
-from sweeper.engines.sglang_spec import (
+from sweeper.engines.sglang.spec import (
     baseline_config,
     canonical_config,
     is_speculative,
@@ -18,7 +18,7 @@ from sweeper.engines.sglang_spec import (
     simplicity,
     without_effect,
 )
-from sweeper.engines.sglang_table import CHOICES, REAL, WHOLE
+from sweeper.engines.sglang.table import CHOICES, REAL, WHOLE
 from sweeper.spec import FlagValue, ServerConfig
 from tests.engines.sglang_cases import (
     B200,

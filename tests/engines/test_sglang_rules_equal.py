@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sweeper.engines.sglang_spec import (
+from sweeper.engines.sglang.spec import (
     baseline_config,
     is_speculative,
     rule_violations,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.engines.sglang_diagnosis import diagnose_log
+from sweeper.engines.sglang.diagnosis import diagnose_log
 from sweeper.errors import FailureKind
 
 OOM, REFUSED, DIRTY = FailureKind.OUT_OF_MEMORY, FailureKind.UNSUPPORTED, FailureKind.HOST_DIRTY

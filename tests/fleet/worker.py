@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from sweeper.deciding.sharing import Ranking
 from sweeper.engines.base import HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.host_spec import HostSpec
 from sweeper.interrupts import Interrupts
+from sweeper.launch_record import Save
 from sweeper.loop import run_sweep
-from sweeper.measuring.load import load_of
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.rig import Rig
 from sweeper.samplers.choice import SamplerSettings
@@ -27,12 +28,11 @@ from sweeper.storing.leases import Worker
 from sweeper.storing.ownership import at_work
 from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_place import Place
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from sweeper.tracking import Tracker
-from sweeper.trial import Save
 from tests.core.specs import sweep_spec
 from tests.core.test_loop import IdleLauncher
-from tests.fakes import RecordingView, launch
+from tests.fakes import RecordingView, launch, load_of
 
 OBJECTIVE = "output_throughput"
 SPACE = SpaceSpec(

@@ -22,7 +22,7 @@ from sweeper.engines.base import Engine, StreamedResponse
 from sweeper.engines.environ import parse_environ
 from sweeper.engines.llamacpp import LlamaCpp
 from sweeper.engines.sglang import SGLang
-from sweeper.engines.sglang_model import read_model
+from sweeper.engines.sglang.model import read_model
 from sweeper.engines.vllm import Vllm
 from sweeper.errors import FailureKind
 from sweeper.measuring.load_wire import read_answer, unpacked

@@ -16,11 +16,12 @@ from sweeper.http import Target
 from sweeper.measuring.client import Bench, OnRequest
 from sweeper.measuring.concurrent import FROM_COUNTERS, measure_concurrent
 from sweeper.measuring.host_load import Arrivals, HostLoad, LoadReport, SendAll
-from sweeper.measuring.load import WARMUP_ID, load_of
+from sweeper.measuring.load import WARMUP_ID
 from sweeper.measuring.results import WARMUP_REPEAT
 from sweeper.records import Measurement, RequestResult
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
+from tests.fakes import load_of
 from tests.host_load.streaming import Streaming
 
 pytestmark = pytest.mark.host

@@ -17,7 +17,7 @@ from launchers.base import CommandResult
 from launchers.errors import HostLost
 from launchers.shell import LocalShell
 from sweeper.engines.base import HttpRequest
-from sweeper.engines.sglang_answers import parse_generate
+from sweeper.engines.sglang.answers import parse_generate
 from sweeper.errors import FailureKind, TrialError
 from sweeper.measuring.host_load import PIECES_AT_ONCE, Arrivals, HostLoad, python_of, send_all_from
 from sweeper.measuring.load_wire import PIECE_CHARS

@@ -16,10 +16,10 @@ from launchers.smollm2 import cache_dir, packaged_model, prepare
 from sweeper.measuring.client import Bench
 from sweeper.measuring.concurrent import measure_concurrent
 from sweeper.measuring.host_load import HostLoad
-from sweeper.measuring.load import load_of
 from sweeper.spec import ServerConfig
 from sweeper.workload_spec import Prompt, WorkloadSpec
 from tests.engines.real import COPY, ENGINE, Real
+from tests.fakes import load_of
 
 pytestmark = pytest.mark.engine
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from launchers.ssh import SshShell
-from sweeper.engines.sglang_answers import parse_generate
+from sweeper.engines.sglang.answers import parse_generate
 from sweeper.errors import FailureKind, TrialError
 from sweeper.measuring.host_load import Arrivals
 from tests.host_load.conftest import generate, going, load_of, python

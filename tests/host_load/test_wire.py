@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.engines.sglang_answers import parse_generate
+from sweeper.engines.sglang.answers import parse_generate
 from sweeper.measuring.host_load import PIECES_AT_ONCE, client_text
 from sweeper.measuring.load_http import Body, Failed
 from sweeper.measuring.load_packing import Packer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sweeper.importing.importer import Options, Outcome, import_results
+from sweeper.importing.importer import Options, Outcome, add_results, read_files, understood_files
 from sweeper.records import TrialRecord
 from sweeper.spec import FlagValue, StudySpec
 from sweeper.storing.storage import StudyStore
@@ -24,7 +24,8 @@ def csv_file(folder: Path, *lines: str, name: str = "r.csv") -> Path:
 
 
 def bring(folder: Path, *paths: Path, options: Options | None = None, name: str = "old") -> Outcome:
-    return import_results(paths, place(folder, name), options or Options(fixed=EAGLE3))
+    asked = options or Options(fixed=EAGLE3)
+    return add_results(understood_files(read_files(paths, asked.kind), asked), place(folder, name))
 
 
 def stored(folder: Path, name: str = "old") -> StudyStore:

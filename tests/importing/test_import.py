@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report import markdown
 from sweeper.engines.registry import simplicity_of
 from sweeper.errors import ConfigError, StudyMismatch
 from sweeper.fingerprint import IMPORTED, require_same
@@ -16,6 +15,7 @@ from sweeper.kept_search import KeptSearch
 from sweeper.predicting.what_if import ask
 from sweeper.records import Purpose, TrialState
 from sweeper.searching.warm_start import differences, earlier_observations
+from tests.analysis.studies import markdown
 from tests.core.drafting import physics_of
 from tests.importing.night import EAGLE3, bring, csv_file, place, stored, trials
 

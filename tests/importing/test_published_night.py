@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from analysis.diagnose import Finding, findings
-from analysis.report import markdown
 from sweeper.engines.registry import simplicity_of
 from sweeper.importing.importer import Options
+from tests.analysis.studies import markdown
 from tests.importing.night import DATA, bring, stored, trials
 
 pytestmark = pytest.mark.study

@@ -18,8 +18,8 @@ from launchers.host import HostLauncher, HostSettings
 from launchers.shell import LocalShell
 from sweeper.engines.base import HostFacts
 from sweeper.interrupts import Interrupts
+from sweeper.launch_record import Save
 from sweeper.loop import run_sweep
-from sweeper.measuring.load import load_of
 from sweeper.probing.findings import Findings, findings_of
 from sweeper.probing.nccl import MAX_TRIES, NcclProbe
 from sweeper.records import LaunchRecord, Proposal
@@ -28,10 +28,9 @@ from sweeper.spec import ProbeSpec
 from sweeper.study import Study
 from sweeper.study_setup import open_study
 from sweeper.tracking import Tracker
-from sweeper.trial import Save
 from tests.core.drafting import BASE, ENGINE, SPACE, measured
 from tests.core.specs import sweep_spec
-from tests.fakes import RecordingView
+from tests.fakes import RecordingView, load_of
 from tests.launchers.conftest import unused_port
 
 pytestmark = [pytest.mark.host, pytest.mark.study]

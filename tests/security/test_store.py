@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sweeper.deciding.sharing import Ranking
 from sweeper.engines.base import HostFacts
 from sweeper.errors import FailureKind, StudyMismatch
 from sweeper.fingerprint import fingerprint
@@ -16,7 +17,7 @@ from sweeper.samplers.choice import SamplerSettings
 from sweeper.searching.candidates import Candidates
 from sweeper.spec import BudgetSpec, Choice, FlagValue, Parameter, ServerConfig, SpaceSpec
 from sweeper.storing.storage import StudyStore
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from tests.core.specs import sweep_spec
 from tests.fakes import launch
 from tests.security.planted import ALL, CLOUD_KEY, TOKEN, found_below, found_in

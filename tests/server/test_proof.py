@@ -100,7 +100,7 @@ def test_a_benchmark_that_failed_on_a_lost_server_is_the_servers_failure(
     def benchmark() -> None:
         with running_server(SPEC, rig(launcher, engine=Doomed()), trace, lambda _: None):
             launcher.log = b"Rank 3 scheduler is dead\n"
-            trace.reading.num_read = 0
+            trace.log.num_read = 0
             raise TrialError(FailureKind.BENCHMARK_FAILED, "no answer")
 
     with pytest.raises(TrialError, match="Rank 3 scheduler is dead") as caught:

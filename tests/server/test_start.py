@@ -25,7 +25,7 @@ def test_server_is_started_checked_used_and_stopped(launcher: FakeLauncher, trac
     assert trace.handle.nonce == fake.NONCE
     assert trace.stop == STOPPED
     assert trace.effective == {"parallel": 1}
-    assert trace.log == launcher.log
+    assert trace.log.content() == launcher.log
     assert [phase.name for phase in trace.phases] == ["check", "launch", "start: ready", "start", "stop"]
     assert launcher.calls.count("stop") == 1
 
@@ -56,7 +56,7 @@ def test_server_that_dies_while_starting_is_diagnosed(launcher: FakeLauncher, tr
     assert error.kind is FailureKind.UNSUPPORTED
     assert "during its start, exit code 1" in str(error)
     assert any("failed to load draft model" in line for line in error.evidence)
-    assert trace.log == launcher.log
+    assert trace.log.content() == launcher.log
     assert trace.stop == STOPPED
 
 

@@ -13,8 +13,10 @@ import optuna
 from optuna.storages import InMemoryStorage
 
 from launchers.errors import HostBusy
+from sweeper.deciding.sharing import Ranking
 from sweeper.deciding.verdict import Verdict
 from sweeper.errors import ExitCode, FailureKind, SweepInterrupted
+from sweeper.launch_record import Save
 from sweeper.loop import run_sweep
 from sweeper.records import LaunchRecord, Proposal
 from sweeper.rig import Rig
@@ -22,9 +24,8 @@ from sweeper.samplers.choice import SamplerSettings
 from sweeper.searching.candidates import Candidates
 from sweeper.spec import ServerConfig, TrackingSpec
 from sweeper.storing.storage import StudyStore
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from sweeper.tracking import Tracker
-from sweeper.trial import Save
 from tests.core.test_loop import IdleLauncher, make_rig
 from tests.core.test_study import OBJECTIVE, SPACE, record_of, refuse, rewrite, speed
 from tests.fakes import RecordingView

@@ -9,7 +9,7 @@ import pytest
 
 from sweeper.engines.base import HostFacts
 from sweeper.engines.vllm import Vllm
-from sweeper.engines.vllm_table import ENTRIES, KNOWN_ENTRIES
+from sweeper.engines.vllm.table import ENTRIES, KNOWN_ENTRIES
 from sweeper.spec import FlagValue, ServerConfig
 from tests.vllm import saved
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.config.compose import load
+from sweeper.deciding.sharing import Ranking
 from sweeper.engines.base import HostFacts
 from sweeper.engines.vllm import Vllm
 from sweeper.records import Proposal
@@ -17,7 +18,7 @@ from sweeper.searching.choice import search_of
 from sweeper.searching.speculation import NO_GRAPHS, Physics
 from sweeper.spec import BudgetSpec, Choice, FlagValue, IntRange, Parameter, ServerConfig, SpaceSpec
 from sweeper.storing.storage import StudyStore
-from sweeper.study import Ranking, Study
+from sweeper.study import Study
 from tests.fakes import launch
 
 ENGINE, FACTS = Vllm(), HostFacts(engine_version="0.32.0", model_path="/m")

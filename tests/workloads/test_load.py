@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sweeper.measuring.load import Load, load_of, loads_of, once_each
+from sweeper.measuring.load import Load, loads_of, once_each
 from sweeper.workload_spec import MAX_REQUESTS, Prompt, WorkloadSpec
+from tests.fakes import load_of
 
 
 def workload(name: str = "w", count: int = 3, **changed: object) -> WorkloadSpec:
