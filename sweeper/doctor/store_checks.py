@@ -18,7 +18,7 @@ from sweeper.http import ExchangeError
 from sweeper.probing.findings import findings_of
 from sweeper.storing.addresses import is_shared, masked
 from sweeper.storing.damage import left_out, told
-from sweeper.storing.database import STORAGE_ERRORS, reason_of
+from sweeper.storing.losses import STORAGE_ERRORS, reason_of
 from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_facts import require_known_settings
 from sweeper.text import plain

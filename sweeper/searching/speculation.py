@@ -279,7 +279,7 @@ Shown = tuple[Mapping[str, float], Sequence[int]]
 
 
 def _shown(attrs: Mapping[str, Any]) -> list[Shown]:
-    """The measured launches in a trial's attributes (storage.py writes them)."""
+    """The measured launches in a trial's attributes (storing/storage.py writes them)."""
     records = [value["record"] for name, value in attrs.items() if name.startswith(_LAUNCH)]
     return [(r["metrics"], r["accepted_per_position"]) for r in records if r.get("failure") is None]
 

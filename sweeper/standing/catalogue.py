@@ -16,10 +16,11 @@ from sweeper.spec import StudySpec
 from sweeper.standing.glance import glance
 from sweeper.standing.model import Best, Standing
 from sweeper.storing.addresses import masked
-from sweeper.storing.database import SharedDatabase, reason_of
+from sweeper.storing.database import SharedDatabase
 from sweeper.storing.kept_run import COMPLETE, INTERRUPTED, KeptRun, kept_runs
 from sweeper.storing.leases import living_workers
-from sweeper.storing.storage import STORAGE_ERRORS, StudyStore
+from sweeper.storing.losses import STORAGE_ERRORS, reason_of
+from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_files import storages_of
 from sweeper.text import plain
 

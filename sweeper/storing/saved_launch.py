@@ -27,7 +27,7 @@ class SavedLaunch(Record):
     artifacts_at: str = ""
 
     def excerpt(self) -> dict[str, Any]:
-        """What samplers read of it (speculation.py), as it is stored."""
+        """What samplers read of it (searching/speculation.py), as it is stored."""
         failure = self.record.failure
         return {
             "record": {

@@ -27,9 +27,9 @@ from sweeper.secrets import sealed
 from sweeper.spec import StudySpec
 from sweeper.storing.artifact_place import claimed, cleared, folder_of, require_readable
 from sweeper.storing.damage import Damage, reason_in, refusal
-from sweeper.storing.database import STORAGE_ERRORS as STORAGE_ERRORS
-from sweeper.storing.database import Database, FileDatabase, is_lost
+from sweeper.storing.database import Database, FileDatabase
 from sweeper.storing.later_launches import forget_trials, lean_backend
+from sweeper.storing.losses import STORAGE_ERRORS, is_lost
 from sweeper.storing.saved_launch import LAUNCH
 from sweeper.storing.study_place import Place, open_each, open_optuna
 from sweeper.storing.trial_reading import TrialReader
@@ -90,7 +90,7 @@ class StudyStore:
                 for launch in launches
             }
             made.optuna.add_trial(frozen)
-        for name in self._fact_names():
+        for name in self.fact_names():
             made.set_fact(name, self.fact(name))
         return made
 
@@ -122,7 +122,7 @@ class StudyStore:
 
     def damaged_facts(self) -> list[Damage]:
         """The facts that cannot be read, or are not what they should be; `fact` gives None for them."""
-        return [Damage(why, fact=name) for name in self._fact_names() if (why := self._fact_or_why(name)[1])]
+        return [Damage(why, fact=name) for name in self.fact_names() if (why := self._fact_or_why(name)[1])]
 
     def require_readable(self) -> None:
         """Raises SpecsweepError for what cannot be read: before a sweep writes its first word."""
@@ -238,12 +238,13 @@ class StudyStore:
             return None, "it is no table"
         return value, ""
 
-    def _fact_names(self) -> list[str]:
+    def fact_names(self, prefix: str = "") -> list[str]:
+        """The names of the facts that begin with `prefix`, also of those that cannot be read."""
         if self._lean is None:
             names = list(self.optuna.user_attrs)
         else:
-            names = self._lean.study_attr_names(self.optuna._study_id)
-        return [name for name in names if not name.startswith(LAUNCH)]
+            names = self._lean.study_attr_names(self.optuna._study_id, prefix)
+        return [name for name in names if name.startswith(prefix) and not name.startswith(LAUNCH)]
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401  (JSON)
         """Keep a JSON value about the whole study, without the secrets in it."""

@@ -12,16 +12,9 @@ from sqlalchemy.exc import ArgumentError, ProgrammingError
 from sweeper.errors import ConfigError, SpecsweepError, StorageUnusable
 from sweeper.storing.addresses import is_misread, is_shared, masked, normal_url
 from sweeper.storing.connecting import engine_settings, prepared
-from sweeper.storing.database import (
-    STORAGE_ERRORS,
-    Database,
-    FileDatabase,
-    SharedDatabase,
-    being_opened,
-    opened_patiently,
-    reason_of,
-)
+from sweeper.storing.database import Database, FileDatabase, SharedDatabase, being_opened, opened_patiently
 from sweeper.storing.lean_storage import STUDIES, LeanStorage
+from sweeper.storing.losses import STORAGE_ERRORS, reason_of
 
 _UNUSABLE = (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError)
 """What opening a storage may raise. The last three tell that something else than asked for is there."""
