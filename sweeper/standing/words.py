@@ -112,7 +112,8 @@ def eta_text(eta: Eta) -> str:
 def _best(standing: Standing) -> str:
     metric = METRICS[standing.objective]
     if standing.baseline is None:
-        return "the baseline has not been measured yet"
+        is_damaged = any(text.startswith("trial 0") for text in standing.damaged)
+        return "what the baseline did cannot be read" if is_damaged else "the baseline has not been measured yet"
     base = f"baseline {metric.format(standing.baseline)} {metric.unit}".rstrip()
     best = standing.best
     if best is None:

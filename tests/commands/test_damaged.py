@@ -240,6 +240,7 @@ def test_the_report_names_the_launch_and_where_its_files_are(
 ) -> None:
     harmed(here, CASES[0])
     page = looked(capsys, "report", "--output", "-").partition("\nnote: ")[0]
+    assert "- **Left out:** trial 3, launch 0 cannot be read, as" in page.partition("## ")[0]
     (line,) = [line for line in page.splitlines() if "trial 3, launch 0: Invalid JSON" in line]
     assert "sweeps/artifacts/night/trial-3-launch-0-" in line.replace("\\", "")
 
@@ -271,6 +272,15 @@ def test_a_trial_keeps_the_launches_that_can_be_read(here: Path) -> None:
     store = opened()
     assert [launch.launch_number for launch in store.readable()[SPOILT].launches] == [1]
     assert [damage.place for damage in store.damages()] == ["trial 3, launch 0"]
+
+
+def test_a_baseline_that_cannot_be_read_is_not_called_unmeasured(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harmed(here, next(case for case in CASES if case.what == "the baseline's record"))
+    said = looked(capsys, "status")
+    assert "what the baseline did cannot be read" in said
+    assert "has not been measured" not in said
 
 
 def test_many_damages_are_counted_and_the_first_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
