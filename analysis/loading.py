@@ -59,9 +59,8 @@ class LoadedStudy:
 def load(directory: str | Path, name: str, storage: str = "") -> LoadedStudy:
     """The study `name` whose sweep wrote to `directory` (`study.dir`). `storage`: where it is not the default one.
 
-    Raises ConfigError when there is no such study, SpecsweepError when a record cannot be read.
+    Raises ConfigError when there is no such study. What cannot be read is left out: `reading.damages`.
     """
     store = StudyStore.open(storage or f"sqlite:///{directory}/optuna.db", name, str(directory), create=False)
-    fingerprint = store.fact("fingerprint") or {}
-    engine = engine_for(fingerprint.get("engine.name", DEFAULT_ENGINE))
+    engine = engine_for(store.texts("fingerprint").get("engine.name", DEFAULT_ENGINE))
     return LoadedStudy(name, read(store, engine.simplicity), store)

@@ -24,6 +24,7 @@ from sweeper.records import LaunchRecord, TrialRecord, TrialState, duration_s
 from sweeper.secrets import MASK, is_secret_name, secrets_of
 from sweeper.space import num_combinations
 from sweeper.spec import ServerConfig
+from sweeper.storing.damage import Damage
 from sweeper.storing.kept_run import COMPLETE, kept_runs
 from sweeper.storing.storage import StudyStore
 
@@ -49,6 +50,7 @@ class Reading:
     `settled`: a sweep has ended and nothing was measured since. `all_reduce`: what was timed without a server.
     `ended`: how the last run did (sweeper/storing/kept_run.py); empty where that is not known.
     `space`: how many combinations the space has, and how many of them are legal and distinct, where that is known.
+    `damages`: what of the study cannot be read and is left out.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Reading:
     ended: str = ""
     all_reduce: Findings | None = None
     space: tuple[int, int] | None = None
+    damages: tuple[Damage, ...] = ()
 
     @cached_property
     def drawn(self) -> dict[str, str]:
@@ -176,20 +179,22 @@ class Stored:
     closing_host: str = ""
     all_reduce: Findings | None = None
     space: tuple[int, int] | None = None
+    damages: tuple[Damage, ...] = ()
 
 
 def read(store: StudyStore, simplicity: Simplicity) -> Reading:
-    """Read the study, whatever its state. Raises SpecsweepError when a stored record cannot be read."""
+    """Read the study, whatever its state; what cannot be read is left out, and told in `damages`."""
     stored = Stored(
         name=store.name,
-        trials=store.trials(),
-        fingerprint=_texts(store.fact("fingerprint")),
-        last_verdict=_texts(store.fact("verdict")).get("text", ""),
+        trials=store.readable(),
+        fingerprint=store.texts("fingerprint"),
+        last_verdict=store.texts("verdict").get("text", ""),
         ended=next((run.ended for run in kept_runs(store)), ""),
         allow_lossy=store.fact(ALLOW_LOSSY) is True,
         closing_host=str(store.fact(CLOSING_HOST) or ""),
         all_reduce=findings_of(store),
         space=_space_of(store),
+        damages=store.damages(),
     )
     return reading_of(stored, simplicity)
 
@@ -222,6 +227,7 @@ def reading_of(stored: Stored, simplicity: Simplicity) -> Reading:
         fingerprint={p: MASK if is_secret_name(p) else secrets.hide(v) for p, v in stored.fingerprint.items()},
         all_reduce=stored.all_reduce,
         space=stored.space,
+        damages=stored.damages,
     )
 
 
@@ -236,8 +242,3 @@ def _space_of(store: StudyStore) -> tuple[int, int] | None:
         return None
     found = kept.candidates().enumerated
     return None if found is None else (combinations, len(found))
-
-
-def _texts(fact: object) -> dict[str, str]:
-    """The texts in a stored fact, which may be absent or not what it should be."""
-    return {str(k): v for k, v in fact.items() if isinstance(v, str)} if isinstance(fact, Mapping) else {}

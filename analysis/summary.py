@@ -25,6 +25,7 @@ def summary(reading: Reading) -> dict[str, object]:
         "aside": [
             {"trial": each.launch.trial_number, "launch": each.launch.launch_number} for each in reading.aside
         ],
+        "damaged": [damage.text for damage in reading.damages],
         "fingerprint": dict(reading.fingerprint),
     }
 

@@ -45,7 +45,7 @@ def _interruption_behind(error: BaseException) -> SweepInterrupted | None:
 def _of_others(error: BaseException) -> Ending:
     """A bug, or an error of a host, a disk or a database that ends a sweep."""
     from launchers.errors import HostBusy, LauncherError, StopFailed
-    from sweeper.storing.database import STORAGE_ERRORS, reason_of
+    from sweeper.storing.losses import STORAGE_ERRORS, reason_of
     from sweeper.text import plain
 
     if isinstance(error, HostBusy):

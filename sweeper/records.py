@@ -20,7 +20,7 @@ from sweeper.spec import FlagValue, ServerConfig
 Metrics = Annotated[Mapping[str, float], AfterValidator(check_metrics)]
 
 Settings = Annotated[Mapping[str, FlagValue], PlainSerializer(dict, return_type=dict[str, FlagValue])]
-"""Any mapping: thousands of records hold theirs by what differs (memory.py)."""
+"""Any mapping: thousands of records hold theirs by what differs (storing/memory.py)."""
 
 
 class Purpose(enum.StrEnum):

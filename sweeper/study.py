@@ -2,8 +2,8 @@
 
 Optuna is driven with ask and tell. A trial that was begun and never told stays RUNNING and is simply asked for
 again, under its own number; so Ctrl-C, a crash and a retry all take the same way. Where several workers share the
-study, a trial under another worker's lease is left alone (ownership.py), and whoever asks, saves or tells holds
-the lock on the study (database.py).
+study, a trial under another worker's lease is left alone (storing/ownership.py), and whoever asks, saves or tells
+holds the lock on the study (storing/database.py).
 """
 
 from __future__ import annotations

@@ -34,9 +34,11 @@ class Prepared:
 def open_study(spec: SweepSpec, engine: Engine, facts: HostFacts) -> tuple[Study, list[str]]:
     """The study of a sweep, made if it does not exist yet, and what should be said of its search, one line each.
 
-    Raises ConfigError, and StudyMismatch for one that was measured with other settings.
+    Raises ConfigError, StudyMismatch for one that was measured with other settings, and SpecsweepError for one of
+    which something cannot be read.
     """
     store = StudyStore.of(spec.study, create=True)
+    store.require_readable()
     prepared = study_in(store, spec, engine, facts)
     study, candidates = prepared.study, prepared.candidates
     study.require_same(fingerprint(spec, facts))

@@ -7,6 +7,7 @@ from analysis.markup import Markdown, count, inline, shell_words
 from analysis.reading import Reading
 from sweeper.deciding.comparable import Aside
 from sweeper.fingerprint import IMPORTED
+from sweeper.storing.damage import told
 
 MAX_ASIDE = 40
 
@@ -17,9 +18,10 @@ def provenance(reading: Reading) -> Section:
     kept: Block = Paragraph(Markdown("Nothing has been written down yet."))
     if facts:
         kept = Table(Markdown("What the study depends on"), {"setting": "l", "value": "l"}, facts)
-    known = [*_put_aside(reading), kept, *_recorded(reading)]
+    known = [*_left_out(reading), *_put_aside(reading), kept, *_recorded(reading)]
+    is_clean = not (reading.aside or reading.damages)
     if IMPORTED in reading.fingerprint:
-        return Section("What the numbers depend on", [*known, *_learning(reading)], folded=not reading.aside)
+        return Section("What the numbers depend on", [*known, *_learning(reading)], folded=is_clean)
     name = shell_words([f"study.name={reading.name}"], {})[0]
     again = [f"specsweep run {name}", f"specsweep run {name} budget.trials={2 * max(len(reading.recorded), 10)}"]
     words = (
@@ -28,7 +30,7 @@ def provenance(reading: Reading) -> Section:
         "A run with other settings than the ones above is refused."
     )
     blocks = [*known, Paragraph(Markdown(words)), Code(again, "bash")]
-    return Section("What the numbers depend on", blocks, folded=not reading.aside)
+    return Section("What the numbers depend on", blocks, folded=is_clean)
 
 
 def _learning(reading: Reading) -> list[Block]:
@@ -53,6 +55,14 @@ def _recorded(reading: Reading) -> list[Block]:
     caption = Markdown("Provenance of the measured launches")
     words = Paragraph(Markdown("Written down with every measured launch:"))
     return [words, Table(caption, {"fact": "l", "value": "l"}, rows)]
+
+
+def _left_out(reading: Reading) -> list[Block]:
+    """What of the study could not be read."""
+    if not reading.damages:
+        return []
+    words = "Left out, because it cannot be read. Another version of specsweep wrote it, or it is damaged:"
+    return [Paragraph(Markdown(words)), Bullets([inline(line, 600) for line in told(reading.damages)])]
 
 
 def _put_aside(reading: Reading) -> list[Block]:

@@ -26,6 +26,7 @@ from sweeper.metrics import METRICS
 from sweeper.objective import SCORE
 from sweeper.records import TrialRecord, TrialState
 from sweeper.statistics.stats import CONFIDENCE
+from sweeper.storing.damage import MOST_TOLD
 
 MAX_VALUES = 8
 _CONFIDENCE = f"{100 * CONFIDENCE:.0f} %"
@@ -52,6 +53,8 @@ def lead(reading: Reading) -> Bullets:
             if (found := reading.in_state(state))
         )
         items.append(f"**Trials:** {len(reading.recorded)} ({counts}), {count(len(reading.launches), 'launch')}")
+    if reading.damages:
+        items.append(f"**Left out:** {_left_out(reading)}, as *What the numbers depend on* says")
     if reading.span:
         start, end = reading.span
         length = duration(reading.wall_clock_s)
@@ -66,6 +69,13 @@ def lead(reading: Reading) -> Bullets:
         items.append(f"**Where:** host {hosts}, {_engine(reading.fingerprint)}")
         items.append(f"**Ranked by:** {_objective(reading)}")
     return Bullets([Markdown(item) for item in items])
+
+
+def _left_out(reading: Reading) -> str:
+    """The first things that cannot be read, and how many there are."""
+    places = [inline(damage.place) for damage in reading.damages]
+    more = f" and {count(left, 'other thing')}" if (left := len(places) - MOST_TOLD) > 0 else ""
+    return f"{'; '.join(places[:MOST_TOLD])}{more} cannot be read"
 
 
 def _objective(reading: Reading) -> str:

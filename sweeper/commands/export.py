@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sweeper import config
 from sweeper.commands.as_json import print_json
+from sweeper.commands.screen import say_left_out
 from sweeper.commands.writing import writing
 from sweeper.engines.registry import engine_for
 from sweeper.errors import ConfigError, ExitCode, Together
@@ -34,6 +35,8 @@ def export(arguments: argparse.Namespace) -> ExitCode:
         place = config.load_place(settings, arguments.config_dir)
         store = StudyStore.open(place.study.storage, place.study.name, place.study.dir, create=False)
     together.tell()
+    damages = store.damages()
+    say_left_out(store.name, damages)
     choice = choose(store, asked)
     handover = handover_of(choice)
     found = bundle(handover, formats, _own_side(store, choice))
@@ -45,7 +48,9 @@ def export(arguments: argparse.Namespace) -> ExitCode:
         paths = write(found, folder)
     if arguments.json:
         files = {"folder": str(folder), "files": [str(path) for path in paths]}
-        print_json({"study": store.name, "trial": choice.trial.number, **files, "left_out": found.left_out})
+        damaged = [damage.text for damage in damages]
+        told = {"left_out": found.left_out, "damaged": damaged}
+        print_json({"study": store.name, "trial": choice.trial.number, **files, **told})
         return ExitCode.OK
     lines = [*handover.about[:3], "", *(str(path) for path in paths)]
     lines += [f"left out: {line}" for line in found.left_out]
@@ -75,7 +80,7 @@ def _own_side(store: StudyStore, choice: Choice) -> OwnSide:
     return OwnSide(
         engine=engine_for(kept.engine),
         facts=replace(kept.facts, engine_version=version),
-        measured=loads_of(choice, store.fact("fingerprint") or {}),
+        measured=loads_of(choice, store.texts("fingerprint")),
         noise_pct=choice.verdict.noise.expected_launch.pct,
     )
 

@@ -13,7 +13,8 @@ from sweeper.errors import AlreadyAtWork, ConfigError, SpecsweepError
 from sweeper.spec import SweepSpec
 from sweeper.stop_request import StopRequest
 from sweeper.storing.addresses import is_shared
-from sweeper.storing.storage import STORAGE_ERRORS, StudyStore
+from sweeper.storing.losses import STORAGE_ERRORS
+from sweeper.storing.storage import StudyStore
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sweeper import config
 from sweeper.commands.as_json import print_json
-from sweeper.commands.screen import screen
+from sweeper.commands.screen import say_left_out, screen
 from sweeper.config.mistakes import shown
 from sweeper.engines.registry import ENGINE_NAMES, engine_for
 from sweeper.errors import ExitCode, Together
@@ -35,8 +35,11 @@ def predict(arguments: argparse.Namespace) -> ExitCode:
     together.tell()
     kept, answer = ask(store, asked)
     baseline = engine_for(kept.engine).baseline(kept.base, kept.facts)
+    damages = store.damages()
+    say_left_out(store.name, damages)
     if arguments.json:
-        print_json({"study": store.name, **as_data(kept, answer)})
+        damaged = [damage.text for damage in damages]
+        print_json({"study": store.name, **as_data(kept, answer), "damaged": damaged})
         return ExitCode.OK
     console = screen()
     for line in answer_lines(kept, answer, baseline):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sweeper import config
 from sweeper.commands.as_json import print_json
+from sweeper.commands.screen import say_left_out
 from sweeper.commands.writing import writing
 from sweeper.engines.registry import simplicity_of
 from sweeper.errors import ConfigError, ExitCode, StorageUnusable, Together
@@ -41,6 +42,8 @@ def report(arguments: argparse.Namespace) -> ExitCode:
         place = config.load_place(arguments.overrides, arguments.config_dir)
         readings = _readings(place.study, place.engine_name, arguments.others)
     together.tell()
+    for reading in readings:
+        say_left_out(reading.name, reading.damages)
     if arguments.json:
         from analysis.summary import summary
 
@@ -64,7 +67,7 @@ def report(arguments: argparse.Namespace) -> ExitCode:
 def write_beside(study: StudySpec, engine_name: str) -> list[Path]:
     """Write the report of a study, both kinds, where `specsweep report` does; their paths, the page's first.
 
-    Raises OSError when that cannot be done, SpecsweepError when a stored record cannot be read.
+    Raises OSError when that cannot be done.
     """
     document = _document(_readings(study, engine_name, []))
     return [_write(document, path) for path in _paths(study, "report")]
@@ -137,5 +140,4 @@ def _read(store: StudyStore, engine_name: str) -> Reading:
     """What one study holds."""
     from analysis.reading import read
 
-    stored = store.fact("fingerprint") or {}
-    return read(store, simplicity_of(stored.get("engine.name", engine_name)))
+    return read(store, simplicity_of(store.texts("fingerprint").get("engine.name", engine_name)))

@@ -154,11 +154,12 @@ def _is_same(store: StudyStore, words: Sequence[str], kept: KeptRun, folder: Pat
 
 
 def _runs(store: StudyStore) -> tuple[KeptRun, ...]:
-    """The runs that a study keeps. Raises ConfigError when there is none to repeat."""
+    """The runs that a study keeps. Raises ConfigError where there is none, SpecsweepError where one is damaged."""
     if runs := kept_runs(store):
         return runs
-    if IMPORTED in (store.fact("fingerprint") or {}):
+    if IMPORTED in store.texts("fingerprint"):
         raise ConfigError([f"study.name: {store.name!r} was imported; no sweep continues it"])
+    store.require_readable()
     older = "does not say with which settings it was run (an older specsweep made it)"
     raise ConfigError([f"study.name: {store.name!r} {older}; give the command of `specsweep run` again"])
 

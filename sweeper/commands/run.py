@@ -51,8 +51,8 @@ from sweeper.spec import SweepSpec
 from sweeper.standing.beacon import Beacon
 from sweeper.storing.addresses import is_shared
 from sweeper.storing.kept_run import KeptRun, how_it_ended, kept_run
+from sweeper.storing.losses import STORAGE_ERRORS
 from sweeper.storing.ownership import at_work
-from sweeper.storing.storage import STORAGE_ERRORS
 from sweeper.streams import lenient
 from sweeper.study import Study
 from sweeper.study_setup import open_study

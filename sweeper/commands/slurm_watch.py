@@ -14,7 +14,8 @@ from sweeper.errors import ExitCode, SpecsweepError
 from sweeper.interrupts import Interrupts
 from sweeper.spec import StudySpec
 from sweeper.stop_request import StopRequest
-from sweeper.storing.storage import STORAGE_ERRORS, StudyStore
+from sweeper.storing.losses import STORAGE_ERRORS
+from sweeper.storing.storage import StudyStore
 from sweeper.streams import lenient
 from sweeper.text import plain, without_codes
 

@@ -49,8 +49,16 @@ def _show(found: Catalogue, now: datetime.datetime) -> None:
             console.print(_block(entry, now))
     elif found.studies:
         console.print(_table(found.studies, now))
-    for line in found.notes:
+    harmed = [
+        f"{entry.study}: left out: {entry.damaged[0]}{_more(entry)}" for entry in found.studies if entry.damaged
+    ]
+    for line in (*found.notes, *harmed):
         console.print(f"note: {plain(line)}", markup=False)
+
+
+def _more(entry: Entry) -> str:
+    left = len(entry.damaged) - 1
+    return f"; and {left} more" if left else ""
 
 
 def _table(entries: tuple[Entry, ...], now: datetime.datetime) -> Table:
@@ -75,7 +83,7 @@ def _block(entry: Entry, now: datetime.datetime) -> Group:
 def _cells(entry: Entry, now: datetime.datetime) -> tuple[str, ...]:
     age = _age((now - entry.last_at).total_seconds()) if entry.last_at else ""
     total = f" of {entry.trials_total}" if entry.trials_total else ""
-    trials = f"{entry.trials_done}{total}" if entry.state not in ("foreign", "damaged") else ""
+    trials = f"{entry.trials_done}{total}" if entry.state != "foreign" else ""
     return (entry.study, _state_text(entry), trials, _best_text(entry), age, entry.engine, entry.model)
 
 

@@ -14,7 +14,7 @@ from sweeper.doctor.table import CHECKS, CONFIGURATION
 from sweeper.errors import ConfigError, ExitCode, SpecsweepError
 from sweeper.frozen import Frozen
 from sweeper.known_secrets import KNOWN
-from sweeper.storing.database import STORAGE_ERRORS, reason_of
+from sweeper.storing.losses import STORAGE_ERRORS, reason_of
 from sweeper.text import plain
 
 _MAX_TEXT = 1000

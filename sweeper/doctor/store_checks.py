@@ -17,7 +17,8 @@ from sweeper.fingerprint import fingerprint
 from sweeper.http import ExchangeError
 from sweeper.probing.findings import findings_of
 from sweeper.storing.addresses import is_shared, masked
-from sweeper.storing.database import STORAGE_ERRORS, reason_of
+from sweeper.storing.damage import left_out, told
+from sweeper.storing.losses import STORAGE_ERRORS, reason_of
 from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_facts import require_known_settings
 from sweeper.text import plain
@@ -75,6 +76,13 @@ def study_is_the_same(ctx: Context) -> Iterator[Said]:
     if store is None:
         yield ok(f"{ctx.spec.study.name} will be made")
         return
+    if damages := store.damages():
+        yield error(
+            f"of {ctx.spec.study.name} cannot be read: {'; '.join(told(damages))}",
+            "use the version that wrote it, put a copy of the database back, or begin another study that learns "
+            f"from the rest: study.name=... study.warm_start=[{ctx.spec.study.name}]",
+        )
+        return
     count = len(store.trials())
     try:
         require_known_settings(store, _settings(ctx, store))
@@ -97,7 +105,7 @@ def _settings(ctx: Context, store: StudyStore) -> dict[str, str]:
     current = fingerprint(ctx.spec, ctx.facts)
     if not ctx.spec.model.prepare:
         return current
-    stored = store.fact("fingerprint") or {}
+    stored = store.texts("fingerprint")
     unknown = {path: text for path, text in stored.items() if path.startswith(("model.content", "host.files."))}
     return {**current, **unknown}
 
@@ -105,10 +113,13 @@ def _settings(ctx: Context, store: StudyStore) -> dict[str, str]:
 def warm_starts_exist(ctx: Context) -> Iterator[Said]:
     """The studies that the search learns from."""
     for name in ctx.spec.study.warm_start:
-        if _store(ctx, name) is None:
+        store = _store(ctx, name)
+        if store is None:
             yield error(
                 f"study.warm_start: there is no study {plain(name, 100)!r} in this storage", "correct the name"
             )
+        elif lines := left_out(store.name, store.damages()):
+            yield warning(lines[0], "the search learns from the rest; with a copy of the database, from all")
         else:
             yield ok(f"learns from {plain(name, 100)}")
 

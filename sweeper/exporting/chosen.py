@@ -41,7 +41,7 @@ def choose(store: StudyStore, asked: str) -> Choice:
     Raises ConfigError when there is no such trial, or nothing shows how it was run.
     """
     kept = KeptSearch.of(store)
-    recorded = store.trials()
+    recorded = store.readable()
     trials, _ = comparable(recorded)
     gate = Gate(allow_lossy=store.fact("allow_lossy") is True)
     host = scale_host(recorded, kept.objective, str(store.fact(CLOSING_HOST) or ""))

@@ -86,8 +86,9 @@ class Batch:
 def earlier_launches(store: StudyStore) -> list[Imported]:
     """The launches of an imported study; none of a new one.
 
-    Raises ConfigError for a study that a sweep measured.
+    Raises ConfigError for a study that a sweep measured, SpecsweepError for one that cannot be read.
     """
+    store.require_readable()
     trials = store.trials()
     fingerprint = store.fact("fingerprint")
     if (trials or fingerprint) and not (fingerprint and IMPORTED in fingerprint):

@@ -6,7 +6,7 @@ import hashlib
 from contextlib import suppress
 
 from sweeper.deciding.verdict import Verdict
-from sweeper.storing.storage import STORAGE_ERRORS
+from sweeper.storing.losses import STORAGE_ERRORS
 from sweeper.study import Study
 
 

@@ -46,9 +46,9 @@ class Known:
 def known_of(spec: SweepSpec, engine: Engine, store: StudyStore | None) -> Known:
     """What is known of the host: from the sweep's own study, from others beside it, from this machine's files."""
     others = _others(spec)
-    timed = [s for s in filter(None, [store, *others]) if any(t.measured for t in s.trials())]
+    timed = [s for s in filter(None, [store, *others]) if any(t.measured for t in s.readable())]
     first = timed[0] if timed else None
-    trials = first.trials() if first is not None else ()
+    trials = first.readable() if first is not None else ()
     for one in filter(None, [store, *others]):
         with suppress(ConfigError):
             facts = KeptSearch.of(one).facts
@@ -63,7 +63,7 @@ def known_of(spec: SweepSpec, engine: Engine, store: StudyStore | None) -> Known
 
 def fingerprint_of(store: StudyStore, host: str) -> Fingerprint:
     """A study's own fingerprint, with what it keeps of this host; empty when it has none."""
-    return {**(store.fact("fingerprint") or {}), **(store.fact(f"fingerprint of {host}") or {})}
+    return {**store.texts("fingerprint"), **store.texts(f"fingerprint of {host}")}
 
 
 def learned_of(spec: SweepSpec, known: Known) -> Learned:

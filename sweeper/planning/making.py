@@ -81,10 +81,15 @@ def plan_of(spec: SweepSpec, count: int, clock: Clock, notes: Notes = lambda eng
 
 
 def _stored(spec: SweepSpec) -> StudyStore | None:
-    """The sweep's study; None when it does not exist yet. Raises StorageUnusable when it cannot be opened."""
+    """The sweep's study; None when it does not exist yet.
+
+    Raises StorageUnusable when it cannot be opened, SpecsweepError for one that a start would refuse as damaged.
+    """
     if spec.study.name not in study_names(spec.study.storage):
         return None
-    return StudyStore.of(spec.study)
+    store = StudyStore.of(spec.study)
+    store.require_readable()
+    return store
 
 
 def _require_same(spec: SweepSpec, store: StudyStore, known: Known) -> None:

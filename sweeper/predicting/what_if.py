@@ -95,14 +95,14 @@ def _needed(
 
 def _paces(store: StudyStore, objective: str) -> Paces:
     """How fast the trials are, as far as they may be compared, on the scale of one host: as the report has it."""
-    recorded = store.trials()
+    recorded = store.readable()
     host = scale_host(recorded, objective, str(store.fact(CLOSING_HOST) or ""))
     return Paces(tuple(on_scale_of(comparable(recorded)[0], objective, host)), objective)
 
 
 def _best_first(store: StudyStore, objective: str) -> list[TrialRecord]:
     """The measured trials."""
-    measured = [t for t in store.trials() if t.state is TrialState.COMPLETE and t.mean(objective) is not None]
+    measured = [t for t in store.readable() if t.state is TrialState.COMPLETE and t.mean(objective) is not None]
     return sorted(measured, key=lambda trial: -(trial.mean(objective) or 0.0))
 
 

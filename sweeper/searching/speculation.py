@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -10,6 +11,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
+from pydantic import ValidationError
 
 from sweeper.engines.base import HostFacts, Speculation
 from sweeper.records import TrialRecord, TrialState
@@ -161,7 +163,8 @@ class Physics:
             return None
         config = self.baseline_config if trial.number == 0 else self.config(trial.params)
         if trial.number and (canonical := trial.user_attrs.get("canonical")):
-            self._normal.keep(self.space.active(config), ServerConfig.model_validate(canonical))
+            with suppress(ValidationError):  # damaged: the store tells it
+                self._normal.keep(self.space.active(config), ServerConfig.model_validate(canonical))
         if any(value > 0 for value in trial.constraints.values()):
             return Observation(config, failed=True)
         if trial.state is not OptunaState.COMPLETE or trial.value is None:
@@ -276,7 +279,7 @@ Shown = tuple[Mapping[str, float], Sequence[int]]
 
 
 def _shown(attrs: Mapping[str, Any]) -> list[Shown]:
-    """The measured launches in a trial's attributes (storage.py writes them)."""
+    """The measured launches in a trial's attributes (storing/storage.py writes them)."""
     records = [value["record"] for name, value in attrs.items() if name.startswith(_LAUNCH)]
     return [(r["metrics"], r["accepted_per_position"]) for r in records if r.get("failure") is None]
 

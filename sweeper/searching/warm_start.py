@@ -16,6 +16,7 @@ from sweeper.records import TrialRecord
 from sweeper.samplers.physics import Observation
 from sweeper.searching.speculation import Physics
 from sweeper.spec import StudySpec
+from sweeper.storing.damage import left_out
 from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_facts import own_settings
 
@@ -39,7 +40,7 @@ def earlier_observations(
     found: list[Observation] = []
     for name in spec.warm_start:
         store = StudyStore.of(spec, name=name)
-        trials = store.trials()
+        trials = store.readable()
         theirs = _theirs(store, trials, current.get(_HOST, ""))
         if lines := differences(theirs, current):
             mistakes += [f"study.warm_start: {name!r} cannot be used: {line}" for line in lines]
@@ -48,6 +49,7 @@ def earlier_observations(
         seen = [physics.observe_record(trial, objective) for trial in on_scale_of(trials, objective, first)]
         usable = [observation for observation in seen if observation is not None]
         notes.append(f"warm start: {len(usable)} configurations that {name} has tried")
+        notes += [f"warm start: {line}" for line in left_out(name, store.damages())]
         if untold := _untold(theirs, current):
             notes.append(f"warm start: {name} was imported and does not tell {untold}: taken to be as here")
         found += usable
@@ -58,7 +60,7 @@ def earlier_observations(
 
 def _theirs(store: StudyStore, trials: Sequence[TrialRecord], host: str) -> Fingerprint:
     """The fingerprint of another study on this host; with the hosts that it was on, where this is none of them."""
-    common: Fingerprint = store.fact("fingerprint") or {}
+    common: Fingerprint = store.texts("fingerprint")
     if not store.database.is_shared or IMPORTED in common:
         return common
     hosts = sorted({launch.host for trial in trials for launch in trial.launches})

@@ -9,7 +9,8 @@ from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
 from sweeper.records import Failure, LaunchRecord, Metrics, Purpose, Record
 from sweeper.spec import ServerConfig
-from sweeper.storing.saved_launch import SavedLaunch, Unreadable, refused
+from sweeper.storing.damage import reason_in
+from sweeper.storing.saved_launch import SavedLaunch, Unreadable
 
 
 class Brief(Record):
@@ -48,6 +49,6 @@ def read_brief(text: str) -> SavedLaunch | Unreadable:
     """A launch from its JSON, as `read_saved`, without its artifacts and all that `Brief` leaves out."""
     try:
         found = _Saved.model_validate_json(text).record
-    except (ValidationError, ValueError, RecursionError) as error:
-        return refused(error)
+    except (ValidationError, ValueError, TypeError, RecursionError) as error:
+        return Unreadable(reason_in(error))
     return SavedLaunch(record=_BLANK.model_copy(update=dict(found)), artifacts=())

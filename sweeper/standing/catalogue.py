@@ -16,10 +16,11 @@ from sweeper.spec import StudySpec
 from sweeper.standing.glance import glance
 from sweeper.standing.model import Best, Standing
 from sweeper.storing.addresses import masked
-from sweeper.storing.database import SharedDatabase, reason_of
+from sweeper.storing.database import SharedDatabase
 from sweeper.storing.kept_run import COMPLETE, INTERRUPTED, KeptRun, kept_runs
 from sweeper.storing.leases import living_workers
-from sweeper.storing.storage import STORAGE_ERRORS, StudyStore
+from sweeper.storing.losses import STORAGE_ERRORS, reason_of
+from sweeper.storing.storage import StudyStore
 from sweeper.storing.study_files import storages_of
 from sweeper.text import plain
 
@@ -37,7 +38,7 @@ class Entry(Record):
     """One study. `by`: who works on it now, or did last. `why`: what had to be mended, or what is wrong with it.
 
     `trials_total` is as the last run asked for; None when nobody kept it. `last_at`: when a launch last began or
-    ended, else when the last run began.
+    ended, else when the last run began. `damaged`: what cannot be read of what `status` looks at.
     """
 
     study: str
@@ -56,6 +57,7 @@ class Entry(Record):
     last_at: AwareDatetime | None = None
     engine: str = ""
     model: str = ""
+    damaged: tuple[str, ...] = ()
 
 
 class Catalogue(Record):
@@ -92,6 +94,8 @@ def _entry(store: StudyStore, url: str, folder: str, now: datetime.datetime) -> 
     entry = Entry(study=plain(store.name), storage=masked(url), state="foreign")
     try:
         facts = store.fact("fingerprint")
+        if facts is None and (harmed := store.damaged_facts()):
+            return entry.model_copy(update={"state": "damaged", "why": harmed[0].text})
         if not isinstance(facts, Mapping):
             return entry.model_copy(update={"why": "was not made by specsweep, or never begun"})
         return _ours(entry, store, {str(k): str(v) for k, v in facts.items()}, glance(store, Path(folder), now))
@@ -107,11 +111,13 @@ def _ours(entry: Entry, store: StudyStore, facts: Mapping[str, str], standing: S
     total = runs[0].trials_total if runs else standing.left and standing.left.trials_total
     stopped = next((run.why for run in runs[:1]), "")
     state = _state(facts, runs, standing)
+    harmed = [damage.text for damage in store.damaged_facts()]
     return entry.model_copy(
         update={
-            "state": "running" if workers else state,
+            "state": "running" if workers else "damaged" if harmed else state,
             "by": workers or tuple(f"{run.host} (from {plain(run.machine)})" for run in runs),
-            "why": "" if workers else stopped,
+            "why": next(iter(harmed), "" if workers else stopped),
+            "damaged": standing.damaged,
             "trials_done": done,
             "trials_total": total or None,
             "objective": standing.objective,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweeper.deciding.comparable import comparable
@@ -21,10 +21,12 @@ from sweeper.standing.beacon import notes
 from sweeper.standing.briefs import read_brief
 from sweeper.standing.model import Best, Failed, Standing
 from sweeper.standing.rows import Outline, count_launches, last_moment, launches_of, outlines
+from sweeper.storing.damage import Damage, reason_in
 from sweeper.storing.later_launches import LaterLaunches, lean_backend
 from sweeper.storing.lean_storage import LeanStorage
-from sweeper.storing.saved_launch import SavedLaunch
+from sweeper.storing.saved_launch import Stored
 from sweeper.storing.storage import StudyStore
+from sweeper.storing.trial_reading import sorted_out
 from sweeper.text import plain
 
 _STATES = {
@@ -48,15 +50,18 @@ def glance(store: StudyStore, folder: Path, now: datetime.datetime) -> Standing:
 
 @dataclass
 class _Look:
+    """`damages`: what could not be read of the few launches that were looked at."""
+
     store: StudyStore
     storage: LeanStorage
+    damages: list[Damage] = field(default_factory=list)
 
     def standing(self, folder: Path, now: datetime.datetime) -> Standing:
         study_id = self.store.optuna._study_id
-        facts = self.store.fact("fingerprint") or {}
+        facts = self.store.texts("fingerprint")
         asked = facts.get("objective", "output_throughput")
         objective = asked if asked in METRICS else SCORE
-        trials = outlines(self.storage, study_id)
+        trials = self._sound(outlines(self.storage, study_id))
         later = self._later()
         known = self._known(trials, later)
         scored = [t for t in trials if t.state == "COMPLETE" and t.value is not None and t.number]
@@ -65,7 +70,8 @@ class _Look:
         states = Counter(_STATES[trial.state].value for trial in trials)
         alive = [note for note in found if note.now.is_alive is not False]
         baseline = known.get(0)
-        verdict = self.store.fact("verdict")
+        verdict = self.store.texts("verdict").get("text")
+        last_at = self._last_at(study_id, later)
         return Standing(
             study=self.store.name,
             objective=objective,
@@ -83,18 +89,40 @@ class _Look:
             now=tuple(note.now for note in alive),
             left=max((note.left for note in found if note.left), key=lambda left: left.at, default=None),
             mlflow=next((note.mlflow for note in found if note.mlflow), None),
-            verdict=plain(verdict["text"], 2000) if verdict else None,
-            last_at=self._last_at(study_id, later),
+            verdict=plain(verdict, 2000) if verdict else None,
+            last_at=last_at,
+            damaged=tuple(damage.text for damage in (*self.damages, *self.store.damaged_facts())),
         )
+
+    def _sound(self, trials: Sequence[Outline]) -> list[Outline]:
+        """The trials whose state and value are some."""
+        found = []
+        for trial in trials:
+            if trial.state in _STATES and (trial.value is None or isinstance(trial.value, float)):
+                found.append(trial)
+            else:
+                self.damages.append(Damage("its state or value is none", trial.number))
+        return found
 
     def _last_at(self, study_id: int, later: Mapping[int, Sequence[LaunchRecord]]) -> datetime.datetime | None:
         again = [launch.ended_at for launches in later.values() for launch in launches]
-        known = last_moment(self.storage, study_id)
+        try:
+            known = last_moment(self.storage, study_id)
+        except ValueError as error:
+            self.damages.append(Damage(f"a time is none: {reason_in(error)}", fact="trials"))
+            known = None
         return max([*again, *filter(None, [known])], default=None)
 
     def _later(self) -> Mapping[int, list[LaunchRecord]]:
-        stored = LaterLaunches(self.store.optuna, read_brief).by_trial()
-        return {number: [s.record for s in each if isinstance(s, SavedLaunch)] for number, each in stored.items()}
+        kept = LaterLaunches(self.store.optuna, read_brief)
+        stored = kept.by_trial()
+        self.damages += kept.strange.values()
+        return {number: self._readable(number, each) for number, each in stored.items()}
+
+    def _readable(self, number: int, stored: Stored) -> list[LaunchRecord]:
+        found, damages = sorted_out(stored, number)
+        self.damages += damages
+        return [saved.record for saved in found]
 
     def _launches(self, study_id: int, later: Mapping[int, Sequence[LaunchRecord]]) -> dict[str, int]:
         again = Counter(launch.purpose.value for launches in later.values() for launch in launches)
@@ -112,7 +140,7 @@ class _Look:
     def _records(
         self, trials: Sequence[Outline], later: Mapping[int, Sequence[LaunchRecord]]
     ) -> dict[int, TrialRecord]:
-        found = launches_of(self.storage, trials)
+        found = {n: self._readable(n, stored) for n, stored in launches_of(self.storage, trials).items()}
         made = {}
         for trial in trials:
             launches = sorted([*found[trial.number], *later.get(trial.number, ())], key=lambda n: n.launch_number)

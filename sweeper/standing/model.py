@@ -82,7 +82,7 @@ class Standing(Record):
     """A sweep at one moment. `trials`: how many are in each state; `launches`: how many of each purpose.
 
     `course`: the best value so far after each scored trial, thinned to 60 points. `last_at`: when a launch last
-    began or ended.
+    began or ended. `damaged`: what of the launches and facts that were looked at cannot be read, a line each.
     """
 
     study: str
@@ -101,3 +101,4 @@ class Standing(Record):
     mlflow: Lag | None = None
     verdict: str | None = None
     last_at: AwareDatetime | None = None
+    damaged: tuple[str, ...] = ()

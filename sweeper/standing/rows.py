@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import sqlalchemy
 
-from sweeper.records import LaunchRecord
 from sweeper.standing.briefs import read_brief
 from sweeper.storing.lean_storage import TRIALS, USER, VALUES, LeanStorage
-from sweeper.storing.saved_launch import LAUNCH, SavedLaunch
+from sweeper.storing.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable
 
 CHUNK = 400
 
@@ -64,21 +63,19 @@ def count_launches(storage: LeanStorage, study_id: int) -> dict[str, int]:
         return {"baseline" if of_baseline else "search": count for of_baseline, count in found}
 
 
-def launches_of(storage: LeanStorage, trials: Sequence[Outline]) -> dict[int, list[LaunchRecord]]:
-    """The launches kept with these trials, in brief, by trial number; what cannot be read is left out."""
+def launches_of(storage: LeanStorage, trials: Sequence[Outline]) -> dict[int, Stored]:
+    """The launches kept with these trials, in brief, by trial number."""
     numbers = {trial.trial_id: trial.number for trial in trials}
-    found: dict[int, list[LaunchRecord]] = {trial.number: [] for trial in trials}
+    found: dict[int, dict[str, SavedLaunch | Unreadable]] = {trial.number: {} for trial in trials}
     u = USER.c
     for ids in _chunks(list(numbers)):
-        query = sqlalchemy.select(u.trial_id, u.value_json).where(
+        query = sqlalchemy.select(u.trial_id, u.key, u.value_json).where(
             u.trial_id.in_(ids), u.key.startswith(LAUNCH, autoescape=True)
         )
         with storage.engine.connect() as connection:
-            for trial_id, text in connection.execute(query):
-                saved = read_brief(text)
-                if isinstance(saved, SavedLaunch):
-                    found[numbers[trial_id]].append(saved.record)
-    return found
+            for trial_id, name, text in connection.execute(query):
+                found[numbers[trial_id]][name] = read_brief(text)
+    return dict(found)
 
 
 def _chunks(ids: Sequence[int]) -> Iterable[Sequence[int]]:

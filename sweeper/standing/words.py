@@ -12,6 +12,7 @@ from sweeper.records import Purpose
 from sweeper.standing.eta import Eta, until
 from sweeper.standing.model import Best, Left, Now, Standing
 from sweeper.standing.spark import sparkline
+from sweeper.storing.damage import MOST_TOLD
 from sweeper.tally import luck_text, spent
 from sweeper.text import plain
 
@@ -35,6 +36,7 @@ def lines(standing: Standing, width: int, *, ascii_only: bool = False) -> list[L
         *(("failed" if i == 0 else "", text) for i, text in enumerate(_failures(standing))),
         *([("mlflow", text)] if (text := _mlflow(standing)) else []),
         *([("verdict", plain(standing.verdict, 2000))] if standing.verdict else []),
+        *(("damaged" if i == 0 else "", text) for i, text in enumerate(_damaged(standing))),
     ]
 
 
@@ -110,7 +112,8 @@ def eta_text(eta: Eta) -> str:
 def _best(standing: Standing) -> str:
     metric = METRICS[standing.objective]
     if standing.baseline is None:
-        return "the baseline has not been measured yet"
+        is_damaged = any(text.startswith("trial 0") for text in standing.damaged)
+        return "what the baseline did cannot be read" if is_damaged else "the baseline has not been measured yet"
     base = f"baseline {metric.format(standing.baseline)} {metric.unit}".rstrip()
     best = standing.best
     if best is None:
@@ -147,3 +150,10 @@ def _mlflow(standing: Standing) -> str:
     text = f"{lag.behind} trial{'s' if lag.behind != 1 else ''} behind"
     since = f"{spent((standing.at - lag.at).total_seconds())} ago"
     return f"{text} {since}" + (f": {plain(lag.error)}" if lag.error else "")
+
+
+def _damaged(standing: Standing) -> Iterator[str]:
+    shown = standing.damaged[:MOST_TOLD]
+    yield from (f"left out: {plain(text, 400)}" for text in shown)
+    if left := len(standing.damaged) - len(shown):
+        yield f"and {left} more; `specsweep report` looks at all"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from launchers.masking import MASK
+from launchers.userinfo import hide_userinfos, userinfos
+
 _PSYCOPG = "postgresql+psycopg://"
 
 
@@ -41,7 +44,7 @@ def _each_host_named(url: str) -> str:
 def masked(url: str) -> str:
     """The address without anything that may be secret: user, password, and a password among the options."""
     try:
-        parsed = make_url(url)
+        parsed = make_url(hide_userinfos(url, MASK))
     except (ArgumentError, ValueError):
         return f"{url.partition('://')[0]}://***"
     shown = parsed.difference_update_query(["password", "sslpassword", "passfile"])
@@ -53,3 +56,8 @@ def has_password(url: str) -> bool:
     """Whether an address that can be read holds one."""
     parsed = make_url(normal_url(url))
     return parsed.password is not None or "password" in parsed.query
+
+
+def is_misread(url: str) -> bool:
+    """Whether the password holds an @ as it is: what stands behind it would be taken for the host, and shown."""
+    return any("@" in url[begin:end].partition(":")[2] for begin, end in userinfos(url))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import stat
 from contextlib import suppress
 from pathlib import Path
+
+MAX_BYTES = 256 * 1024 * 1024
+"""No artifact of ours is larger: logs are bounded, and ten thousand requests with texts take a third."""
 
 OWNER = ".study"
 """The file that says whose a folder is: a study's identity."""
@@ -27,6 +31,25 @@ def claimed(folder: Path, identity: str) -> Path:
         with suppress(FileExistsError), (place / OWNER).open("x", encoding="ascii", errors="replace") as file:
             file.write(identity)
     return place
+
+
+def require_readable(folder: Path, name: str) -> None:
+    """Raises OSError that says why a file is no artifact: it is not there, no plain file, or far too large."""
+    if Path(name).name != name:
+        raise OSError("its name is no file's")
+    status = (folder / name).stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is no plain file")
+    if status.st_size > MAX_BYTES:
+        raise OSError(f"it is of {status.st_size / 2**20:.0f} MiB, and none of ours is larger than 256")
+
+
+def cleared(file: Path) -> None:
+    """Make way for an artifact: a link is not written through, nor is a pipe waited for. Raises OSError."""
+    with suppress(FileNotFoundError):
+        mode = file.lstat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            file.unlink()
 
 
 def _owner(folder: Path) -> str:

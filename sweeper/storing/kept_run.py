@@ -15,8 +15,8 @@ from sweeper.deciding.verdict_record import Verdict
 from sweeper.errors import SpecsweepError
 from sweeper.request_record import Record
 from sweeper.spec import SweepSpec
-from sweeper.storing.later_launches import lean_backend
-from sweeper.storing.storage import STORAGE_ERRORS, StudyStore
+from sweeper.storing.losses import STORAGE_ERRORS
+from sweeper.storing.storage import StudyStore
 from sweeper.text import plain
 
 COMPLETE = "complete"
@@ -92,12 +92,8 @@ def how_it_ended(verdict: Verdict, launches_left: int) -> str:
 
 def kept_runs(store: StudyStore) -> tuple[KeptRun, ...]:
     """The last run on each host, the newest first; none in a study of an older specsweep, or an imported one."""
-    lean, found = lean_backend(store.optuna), []
-    if lean is None:  # a study in memory
-        names = [name for name in store.optuna.user_attrs if name.startswith(_FACT)]
-    else:
-        names = list(lean.study_attr_names(store.optuna._study_id, _FACT))
-    for name in names:
+    found = []
+    for name in store.fact_names(_FACT):
         with suppress(ValidationError):
             found.append(KeptRun.model_validate(store.fact(name)))
     return tuple(sorted(found, key=lambda run: run.began_at, reverse=True))

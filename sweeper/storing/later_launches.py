@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 import optuna
 from optuna.storages._cached_storage import _CachedStorage
 
+from sweeper.storing.damage import Damage
 from sweeper.storing.lean_storage import LeanStorage
-from sweeper.storing.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, unreadable
+from sweeper.storing.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, number_in, read_saved
 
 Read = Callable[[str], SavedLaunch | Unreadable]
 
-_MAX_DIGITS = 9
 _NEWEST = 64
 """So many of the newest are looked at each time: a launch is saved again with the time that its stop took, seconds
 later. More hosts than this share no study."""
@@ -41,7 +41,7 @@ class LaterLaunches:
     """Those of one study; each is parsed when it is new or has changed. Other processes may write meanwhile.
 
     `read`: parses one, where they are not kept in memory as the study's other launches are. `have_changed`: if
-    any was new or had changed at the last look.
+    any was new or had changed at the last look. `strange`: what bears no trial's number.
     """
 
     def __init__(self, study: optuna.Study, read: Read | None = None) -> None:
@@ -52,27 +52,23 @@ class LaterLaunches:
         self._stored: dict[int, dict[str, SavedLaunch | Unreadable]] = {}
         self._by_trial: dict[int, Stored] = {}
         self.have_changed = False
+        self.strange: dict[str, Damage] = {}
 
     def by_trial(self) -> Mapping[int, Stored]:
-        """Trial number to its later launches. While those of a trial do not change, it is the very same tuple."""
+        """Trial number to its later launches. While those of a trial do not change, it is the very same object."""
         changed = set()
         for name, text in self._changed():
             if self._texts.get(name) != hash(text):
                 self._texts[name] = hash(text)
-                number = self._trial_of(name)
+                if (number := number_in(name.removeprefix(LAUNCH).partition(":")[0])) is None:
+                    self.strange[name] = Damage("no trial has such a number", fact=name)
+                    continue
                 self._stored.setdefault(number, {})[name] = self._read(text)
                 changed.add(number)
         for number in changed:
-            self._by_trial[number] = tuple(self._stored[number].values())
+            self._by_trial[number] = dict(self._stored[number])
         self.have_changed = bool(changed)
         return self._by_trial
-
-    def _trial_of(self, name: str) -> int:
-        """The trial that a study's attribute is about. Raises SpecsweepError for a name of another kind."""
-        number = name.removeprefix(LAUNCH).partition(":")[0]
-        if not number.isdecimal() or len(number) > _MAX_DIGITS:
-            raise unreadable(f"study {self._study.study_name}", f"no trial has the number {number[:60]!r}")
-        return int(number)
 
     def _changed(self) -> Iterable[tuple[str, str]]:
         """Names and JSON texts, among them all that are new or have changed since the last time."""

@@ -24,6 +24,7 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 
 from sweeper.garbage import no_search_for_garbage, stays
 from sweeper.records import LaunchRecord
+from sweeper.storing.damage import reason_in
 from sweeper.storing.memory import sharing
 from sweeper.storing.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved
 
@@ -48,16 +49,21 @@ STUDIES, TRIALS, PARAMS, VALUES, STEPS, USER, SYSTEM, STUDY = (
 )
 Rows = dict[int, list[Any]]
 
+_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, AssertionError, ArithmeticError, RecursionError)
+"""What rows raise that nobody of ours has written, or that a disk has lost."""
+
 
 class LeanStorage(RDBStorage):
     """Reads trials in bulk. `launches`: the launch records of each trial that was read, by Optuna's trial id.
 
+    `damaged`: why a trial's rows cannot be read, likewise; for Optuna it is one that failed, without anything.
     In the attributes of a trial that was read in bulk, `launch:N` holds only what `SavedLaunch.excerpt` says.
     """
 
     def __init__(self, url: str, engine_kwargs: dict[str, Any]) -> None:
         super().__init__(url, engine_kwargs=engine_kwargs)
         self.launches: dict[int, Stored] = {}
+        self.damaged: dict[int, str] = {}
         self._last: LaunchRecord | None = None
 
     @classmethod
@@ -77,7 +83,7 @@ class LeanStorage(RDBStorage):
         storage.skip_compatibility_check = True
         storage.heartbeat_interval = storage.grace_period = None
         storage.heartbeat_stale_trial_callback = storage.failed_trial_callback = None
-        storage.launches, storage._last = {}, None
+        storage.launches, storage.damaged, storage._last = {}, {}, None
         return storage
 
     def study_attr(self, study_id: int, name: str) -> Any:  # noqa: ANN401  (JSON)
@@ -86,7 +92,7 @@ class LeanStorage(RDBStorage):
             text = connection.scalar(_attr(study_id, name))
         return None if text is None else json.loads(text)
 
-    def study_attr_names(self, study_id: int, prefix: str) -> list[str]:
+    def study_attr_names(self, study_id: int, prefix: str = "") -> list[str]:
         """The names of a study's attributes that begin so, oldest first."""
         c = STUDY.c
         query = (
@@ -120,17 +126,32 @@ class LeanStorage(RDBStorage):
         newer = c.trial_id > trial_id_greater_than
         known = [number for number in included_trial_ids if number <= trial_id_greater_than]
         wanted = sqlalchemy.or_(newer, c.trial_id.in_(known)) if known else newer
-        query = sqlalchemy.select(TRIALS).where(c.study_id == study_id, wanted).order_by(c.trial_id)
+        query = sqlalchemy.select(c.trial_id).where(c.study_id == study_id, wanted).order_by(c.trial_id)
         with self.engine.connect() as connection:
-            rows = [row for row in connection.execute(query) if states is None or row.state in states]
-            found = []
-            with _growing(len(rows)):
-                for start in range(0, len(rows), _CHUNK):
-                    found += self._built(connection, rows[start : start + _CHUNK])
-        return found
+            ids, found = list(connection.scalars(query)), list[FrozenTrial]()
+            with _growing(len(ids)):
+                for start in range(0, len(ids), _CHUNK):
+                    found += self._whole(connection, ids[start : start + _CHUNK])
+        return found if states is None else [trial for trial in found if trial.state in states]
 
-    def _built(self, connection: sqlalchemy.Connection, rows: Sequence[Any]) -> list[FrozenTrial]:
-        ids = [row.trial_id for row in rows]
+    def _whole(self, connection: sqlalchemy.Connection, ids: Sequence[int]) -> list[FrozenTrial]:
+        """These trials; where some cannot be read, one by one, and that one as nothing but damaged."""
+        try:
+            return self._built(connection, ids)
+        except _DAMAGE as error:
+            if len(ids) > 1:
+                return [trial for each in ids for trial in self._whole(connection, [each])]
+            return self._nothing_of(connection, ids[0], error)
+
+    def _nothing_of(self, connection: sqlalchemy.Connection, trial_id: int, error: Exception) -> list[FrozenTrial]:
+        """A trial of which only the number is known; none without that."""
+        number = connection.scalar(sqlalchemy.select(TRIALS.c.number).where(TRIALS.c.trial_id == trial_id))
+        self.launches[trial_id], self.damaged[trial_id] = {}, reason_in(error)
+        return [failed_trial(number, trial_id)] if isinstance(number, int) else []
+
+    def _built(self, connection: sqlalchemy.Connection, ids: Sequence[int]) -> list[FrozenTrial]:
+        chosen = sqlalchemy.select(TRIALS).where(TRIALS.c.trial_id.in_(ids)).order_by(TRIALS.c.trial_id)
+        rows = list(connection.execute(chosen))
         params, values, steps, user, system = (
             _by_trial(connection, table, ids) for table in (PARAMS, VALUES, STEPS, USER, SYSTEM)
         )
@@ -162,7 +183,8 @@ class LeanStorage(RDBStorage):
 
     def _user_attrs(self, row: Any, attrs: Sequence[Any]) -> dict[str, Any]:  # noqa: ANN401  (a row)
         saved = {a.key: self.read(a.value_json) for a in attrs if a.key.startswith(LAUNCH)}
-        self.launches[row.trial_id] = tuple(saved.values())
+        self.launches[row.trial_id] = saved
+        self.damaged.pop(row.trial_id, None)
         return {a.key: saved[a.key].excerpt() if a.key in saved else _value(a.value_json) for a in attrs}
 
     def read(self, text: str) -> SavedLaunch | Unreadable:
@@ -173,6 +195,23 @@ class LeanStorage(RDBStorage):
         record = saved.record if self._last is None else sharing(saved.record, self._last)
         self._last = record
         return saved.model_copy(update={"record": record})
+
+
+def failed_trial(number: int, trial_id: int) -> FrozenTrial:
+    """What Optuna is told of a trial that nobody can read: it failed, and is none of ours."""
+    return FrozenTrial(
+        number=number,
+        state=TrialState.FAIL,
+        value=None,
+        datetime_start=None,
+        datetime_complete=None,
+        params={},
+        distributions={},
+        user_attrs={"left_out": True},
+        system_attrs={},
+        intermediate_values={},
+        trial_id=trial_id,
+    )
 
 
 @contextmanager
@@ -214,7 +253,9 @@ def _by_trial(connection: sqlalchemy.Connection, table: Any, ids: Sequence[int])
 
 def _values(rows: Sequence[Any]) -> list[float] | None:
     ordered = sorted(rows, key=lambda row: row.objective)
-    return [models.TrialValueModel.stored_repr_to_value(row.value, row.value_type) for row in ordered] or None
+    return [
+        float(models.TrialValueModel.stored_repr_to_value(row.value, row.value_type)) for row in ordered
+    ] or None
 
 
 def _local(moment: Any) -> Any:  # noqa: ANN401  (a moment, or None)

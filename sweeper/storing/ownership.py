@@ -14,8 +14,9 @@ from launchers.errors import HostBusy
 from sweeper.deciding.sharing import Crew
 from sweeper.records import TrialRecord
 from sweeper.storing.connecting import connect
-from sweeper.storing.database import STORAGE_ERRORS, SharedDatabase
+from sweeper.storing.database import SharedDatabase
 from sweeper.storing.leases import WORKER, DatabaseClock, Lease, LeaseLost, Leases, SharedLeases, Worker, renewed
+from sweeper.storing.losses import STORAGE_ERRORS
 from sweeper.storing.storage import StudyStore
 
 _LAUNCH = "launch:"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
-from sweeper.errors import SpecsweepError
 from sweeper.records import LaunchRecord, Record
-from sweeper.text import plain
+from sweeper.storing.damage import reason_in
 
+_MAX_DIGITS = 9
 LAUNCH = "launch:"
 """Attributes of this beginning hold launches: `launch:N` of a trial; of a study, `launch:TRIAL:N`, those that were
 made after their trial was told (Optuna freezes a finished trial's attributes)."""
@@ -26,7 +27,7 @@ class SavedLaunch(Record):
     artifacts_at: str = ""
 
     def excerpt(self) -> dict[str, Any]:
-        """What samplers read of it (speculation.py), as it is stored."""
+        """What samplers read of it (searching/speculation.py), as it is stored."""
         failure = self.record.failure
         return {
             "record": {
@@ -48,27 +49,18 @@ class Unreadable:
         return {"record": {"metrics": {}, "accepted_per_position": (), "failure": {}}}
 
 
-Stored = tuple[SavedLaunch | Unreadable, ...]
-"""Launches of one trial."""
+Stored = Mapping[str, SavedLaunch | Unreadable]
+"""Launches of one trial, by the attributes that hold them."""
 
 
 def read_saved(text: str) -> SavedLaunch | Unreadable:
     """A launch from its JSON."""
     try:
         return SavedLaunch.model_validate_json(text)
-    except (ValidationError, ValueError, RecursionError) as error:
-        return refused(error)
+    except (ValidationError, ValueError, TypeError, RecursionError) as error:
+        return Unreadable(reason_in(error))
 
 
-def refused(error: Exception) -> Unreadable:
-    """What could not be read, with the first line of why."""
-    return Unreadable(str(error).splitlines()[0] if str(error) else type(error).__name__)
-
-
-def unreadable(where: str, reason: str) -> SpecsweepError:
-    """What to raise for a record at `where` (study and trial) that cannot be read."""
-    first = plain(reason.splitlines()[0]) if reason else "it is damaged"
-    return SpecsweepError(
-        f"{where}: the stored record cannot be read ({first}). It was written by another "
-        "version of specsweep or damaged; use that version, or start anew with another `study.name`."
-    )
+def number_in(text: str) -> int | None:
+    """The number of a trial or launch that a part of an attribute's name is; None for what is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else None

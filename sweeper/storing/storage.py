@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 import json
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,17 @@ from sweeper.known_secrets import KNOWN
 from sweeper.records import LaunchRecord, TrialRecord, launch_artifact_name
 from sweeper.secrets import sealed
 from sweeper.spec import StudySpec
-from sweeper.storing.artifact_place import claimed, folder_of
-from sweeper.storing.database import STORAGE_ERRORS as STORAGE_ERRORS
-from sweeper.storing.database import Database, FileDatabase, is_lost
+from sweeper.storing.artifact_place import claimed, cleared, folder_of, require_readable
+from sweeper.storing.damage import Damage, reason_in, refusal
+from sweeper.storing.database import Database, FileDatabase
 from sweeper.storing.later_launches import forget_trials, lean_backend
+from sweeper.storing.losses import STORAGE_ERRORS, is_lost
 from sweeper.storing.saved_launch import LAUNCH
 from sweeper.storing.study_place import Place, open_each, open_optuna
 from sweeper.storing.trial_reading import TrialReader
+
+_TABLES = re.compile("fingerprint( of .*)?|verdict|searched|run:.*")
+"""The names of facts that are tables."""
 
 
 class StudyStore:
@@ -75,7 +81,7 @@ class StudyStore:
     def in_memory(self) -> StudyStore:
         """A copy in which anything may be asked and written: nobody else sees it, and this process forgets it."""
         made = StudyStore.new_in_memory(self.name, self._artifact_dir)
-        records = {trial.number: trial for trial in self.trials()}
+        records = {trial.number: trial for trial in self.readable()}
         for frozen in self.optuna.get_trials(deepcopy=True):
             kept = {name: value for name, value in frozen.user_attrs.items() if not name.startswith(LAUNCH)}
             launches = records[frozen.number].launches if frozen.number in records else ()
@@ -84,9 +90,8 @@ class StudyStore:
                 for launch in launches
             }
             made.optuna.add_trial(frozen)
-        for name, value in self.optuna.user_attrs.items():
-            if not name.startswith(LAUNCH):
-                made.set_fact(name, value)
+        for name in self.fact_names():
+            made.set_fact(name, self.fact(name))
         return made
 
     @classmethod
@@ -96,11 +101,44 @@ class StudyStore:
         return cls(optuna.create_study(study_name=name, direction="maximize"), artifact_dir)
 
     def trials(self) -> tuple[TrialRecord, ...]:
-        """Every distinct trial in order of its number; launches of it oldest first.
+        """Every distinct trial in order of its number; launches of it oldest first. For who adds launches.
 
-        Raises SweepAborted when another server answers now, which does not have the study.
+        Raises SpecsweepError for a record that cannot be read, SweepAborted when another server answers now, which
+        does not have the study.
         """
+        found = self.database.patiently(self._trials)
+        if damages := self._reader.damages:
+            raise refusal(self.name, self._with_files(damages))
+        return found
+
+    def readable(self) -> tuple[TrialRecord, ...]:
+        """The same for who only looks: what cannot be read is left out, and `damages` tells it."""
         return self.database.patiently(self._trials)
+
+    def damages(self) -> tuple[Damage, ...]:
+        """All that cannot be read: launches, whole trials, and what is kept about the study as a whole."""
+        self.readable()
+        return (*self._with_files(self._reader.damages), *self.damaged_facts())
+
+    def damaged_facts(self) -> list[Damage]:
+        """The facts that cannot be read, or are not what they should be; `fact` gives None for them."""
+        return [Damage(why, fact=name) for name in self.fact_names() if (why := self._fact_or_why(name)[1])]
+
+    def require_readable(self) -> None:
+        """Raises SpecsweepError for what cannot be read: before a sweep writes its first word."""
+        if damages := self.damages():
+            raise refusal(self.name, damages)
+
+    def _with_files(self, damages: Sequence[Damage]) -> list[Damage]:
+        """With where the raw files of a launch lie, if some are here."""
+        folder = folder_of(self._artifact_dir, self._known_identity())
+        names = [(d, self._artifact_id(d.trial or 0, launch_artifact_name(d.launch or 0, ""))) for d in damages]
+        return [
+            replace(d, files=str(folder / f"{name}*"))
+            if d.trial is not None and d.launch is not None and any(folder.glob(f"{name}*"))
+            else d
+            for d, name in names
+        ]
 
     @property
     def read_through(self) -> int:
@@ -139,6 +177,7 @@ class StudyStore:
         files = FileSystemArtifactStore(folder)
         for name, content in artifacts.items():
             full = launch_artifact_name(record.launch_number, name)
+            cleared(folder / self._artifact_id(record.trial_number, full))
             files.write(self._artifact_id(record.trial_number, full), io.BytesIO(KNOWN.hide_bytes(content)))
             names.append(full)
         data = {"record": json.loads(record.model_dump_json()), "artifacts": names}
@@ -153,18 +192,22 @@ class StudyStore:
         return record
 
     def artifact(self, trial_number: int, name: str) -> bytes:
-        """The content of an artifact. Raises KeyError when there is none of that name.
+        """The content of an artifact. Raises KeyError when there is none of that name, or what is there is none.
 
         Or when it lies where only another machine can read it; the message says where.
         """
-        files = FileSystemArtifactStore(folder_of(self._artifact_dir, self._known_identity()))
+        folder = folder_of(self._artifact_dir, self._known_identity())
+        artifact = self._artifact_id(trial_number, name)
         try:
-            with files.open_reader(self._artifact_id(trial_number, name)) as reader:
+            require_readable(folder, artifact)
+            with FileSystemArtifactStore(folder).open_reader(artifact) as reader:
                 return bytes(reader.read())
-        except (ArtifactNotFound, OSError):
-            kept = {trial.number: trial.artifacts for trial in self.trials()}.get(trial_number, {})
-            at = f" here: it was written on {kept[name]}" if kept.get(name, name) != name else ""
-            raise KeyError(f"trial {trial_number} has no artifact {name!r}{at}") from None
+        except (FileNotFoundError, ArtifactNotFound):
+            kept = {trial.number: trial.artifacts for trial in self.readable()}.get(trial_number, {})
+            why = f" here: it was written on {kept[name]}" if kept.get(name, name) != name else ""
+        except (OSError, ValueError) as error:
+            why = f" that can be read: {error.strerror or error}" if isinstance(error, OSError) else ""
+        raise KeyError(f"trial {trial_number} has no artifact {name!r}{why}")
 
     def _known_identity(self) -> str:
         """The study's own word, once it has one (study_facts.py)."""
@@ -175,10 +218,33 @@ class StudyStore:
         """A JSON value kept about the whole study; None when there is none."""
         return self.database.patiently(lambda: self._fact(name))
 
+    def texts(self, name: str) -> dict[str, str]:
+        """The texts in a fact that is a table of such; of one that is absent, or not what it should be, none."""
+        fact = self.fact(name)
+        return {str(k): v for k, v in fact.items() if isinstance(v, str)} if isinstance(fact, Mapping) else {}
+
     def _fact(self, name: str) -> Any:  # noqa: ANN401  (JSON)
+        return self._fact_or_why(name)[0]
+
+    def _fact_or_why(self, name: str) -> tuple[Any, str]:
+        """The value, and why there is none although something is kept; else empty."""
         if self._lean is None:
-            return self.optuna.user_attrs.get(name)
-        return self._lean.study_attr(self.optuna._study_id, name)
+            return self.optuna.user_attrs.get(name), ""
+        try:
+            value = self._lean.study_attr(self.optuna._study_id, name)
+        except (ValueError, TypeError, RecursionError) as error:
+            return None, reason_in(error)
+        if value is not None and _TABLES.fullmatch(name) and not isinstance(value, Mapping):
+            return None, "it is no table"
+        return value, ""
+
+    def fact_names(self, prefix: str = "") -> list[str]:
+        """The names of the facts that begin with `prefix`, also of those that cannot be read."""
+        if self._lean is None:
+            names = list(self.optuna.user_attrs)
+        else:
+            names = self._lean.study_attr_names(self.optuna._study_id, prefix)
+        return [name for name in names if name.startswith(prefix) and not name.startswith(LAUNCH)]
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401  (JSON)
         """Keep a JSON value about the whole study, without the secrets in it."""

@@ -53,7 +53,7 @@ def _why_not(path: Path) -> str | None:
     return "" if tables >= _MLFLOW else "is a database of something else"
 
 
-def study_names(storage_url: str, folder: str, limit: int = 200) -> list[str]:
+def newest_names(storage_url: str, folder: str, limit: int = 200) -> list[str]:
     """The names of the newest studies in files; none of a database elsewhere, or of what cannot be read."""
     found: list[str] = []
     for url in storages_of(storage_url, folder).urls if storage_url.startswith("sqlite") else ():

@@ -10,18 +10,11 @@ import sqlalchemy
 from sqlalchemy.exc import ArgumentError, ProgrammingError
 
 from sweeper.errors import ConfigError, SpecsweepError, StorageUnusable
-from sweeper.storing.addresses import is_shared, masked, normal_url
+from sweeper.storing.addresses import is_misread, is_shared, masked, normal_url
 from sweeper.storing.connecting import engine_settings, prepared
-from sweeper.storing.database import (
-    STORAGE_ERRORS,
-    Database,
-    FileDatabase,
-    SharedDatabase,
-    being_opened,
-    opened_patiently,
-    reason_of,
-)
+from sweeper.storing.database import Database, FileDatabase, SharedDatabase, being_opened, opened_patiently
 from sweeper.storing.lean_storage import STUDIES, LeanStorage
+from sweeper.storing.losses import STORAGE_ERRORS, reason_of
 
 _UNUSABLE = (*STORAGE_ERRORS, OSError, RuntimeError, ImportError, ValueError)
 """What opening a storage may raise. The last three tell that something else than asked for is there."""
@@ -56,7 +49,7 @@ def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> t
     cannot be opened.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    url = normal_url(storage_url)
+    url = _usable_url(storage_url)
     try:
         if create:
             place.artifacts_of(name).mkdir(parents=True, exist_ok=True)
@@ -71,7 +64,7 @@ def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> t
 def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Database]]:
     """Every study of a storage, which must exist, through one connection. Raises as `open_optuna`."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    url = normal_url(storage_url)
+    url = _usable_url(storage_url)
     try:
         if (file := _sqlite_file(url)) is not None and not file.exists():
             raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
@@ -85,6 +78,14 @@ def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Databa
     except _UNUSABLE as error:
         raise _unusable(url, error) from error
     return [(study, _database(storage, study.study_name, place.reconnect_s)) for study in studies]
+
+
+def _usable_url(storage_url: str) -> str:
+    """The address as SQLAlchemy takes it. Raises ConfigError for one that it would take for another."""
+    if is_misread(storage_url):
+        instead = "write it as %40, or leave the password to PGPASSWORD or ~/.pgpass"
+        raise ConfigError([f"study.storage: {masked(storage_url)!r}: the password holds an @: {instead}"])
+    return normal_url(storage_url)
 
 
 def _unusable(url: str, error: BaseException) -> SpecsweepError:
@@ -140,7 +141,7 @@ def study_names(storage_url: str) -> list[str]:
 
     Raises as `open_optuna`.
     """
-    url = normal_url(storage_url)
+    url = _usable_url(storage_url)
     if (file := _sqlite_file(url)) is not None and not file.exists():
         return []
     try:

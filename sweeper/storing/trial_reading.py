@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -15,9 +16,10 @@ from sweeper.forecasts import Forecast, Span
 from sweeper.records import TrialRecord, TrialState
 from sweeper.secrets import shows_secrets
 from sweeper.spec import ServerConfig
+from sweeper.storing.damage import Damage, reason_in
 from sweeper.storing.later_launches import LaterLaunches, lean_backend
 from sweeper.storing.memory import is_same
-from sweeper.storing.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, read_saved, unreadable
+from sweeper.storing.saved_launch import LAUNCH, SavedLaunch, Stored, Unreadable, number_in, read_saved
 
 _STATES = {
     OptunaState.RUNNING: TrialState.RUNNING,
@@ -27,102 +29,136 @@ _STATES = {
 }
 
 
+_NONE: Stored = {}
+
+
+class _Read(NamedTuple):
+    """A trial as far as it can be read (None: not at all, or it is none of ours), and what of it cannot."""
+
+    trial: TrialRecord | None
+    damages: tuple[Damage, ...] = ()
+
+
 class TrialReader:
     """The trials of one study. What was read is kept: a finished trial changes only by later launches of it.
 
-    Other processes may write meanwhile.
+    Other processes may write meanwhile. `damages`: what could not be read of the trials the last time.
     """
 
     def __init__(self, study: optuna.Study) -> None:
         self._study = study
         self._lean = lean_backend(study)
-        self._finished: dict[int, TrialRecord] = {}
+        self.damages: tuple[Damage, ...] = ()
+        self._finished: dict[int, _Read] = {}
         self._later = LaterLaunches(study)
-        self._left_out: set[int] = set()
-        self._joined: dict[int, tuple[Stored, TrialRecord]] = {}
+        self._joined: dict[int, tuple[Stored, _Read]] = {}
         self._read: list[FrozenTrial] = []
         self._last: tuple[TrialRecord, ...] = ()
 
     def trials(self) -> tuple[TrialRecord, ...]:
-        """Every distinct trial in order of its number; launches of it oldest first.
+        """Every distinct trial that can be read, in order of its number; launches of it oldest first.
 
-        While nothing changes it is the very same tuple. Raises SpecsweepError for a record that cannot be read.
+        While nothing changes it is the very same tuple.
         """
         later, read = self._later.by_trial(), self._study.get_trials(deepcopy=False)
         if not self._later.have_changed and _same(read, self._read):
             return self._last
         self._read = read
-        finished, found = self._finished, []
+        finished, found, damages = self._finished, [], list[Damage]()
         for frozen in read:
             number = frozen.number
-            record = finished.get(number) if number not in later else None
-            if record is None and number not in self._left_out:
-                record = self._current(frozen, later.get(number, ()))
-            if record is not None:
-                found.append(record)
+            known = finished.get(number) if number not in later else None
+            trial, harmed = _or_nothing(known or self._joined_with(later.get(number, _NONE), frozen))
+            damages += harmed
+            if trial is not None:
+                found.append(trial)
+        self.damages = (*damages, *_of_no_trial(later, read), *self._later.strange.values())
         if len(found) != len(self._last) or any(map(_differ, found, self._last)):
             self._last = tuple(found)
         return self._last
 
-    def _current(self, frozen: FrozenTrial, later: Stored) -> TrialRecord | None:
-        """The trial as a record; None for one that waits in the queue, or was left out as none of ours."""
-        if frozen.user_attrs.get("left_out"):
-            if frozen.state.is_finished():
-                self._left_out.add(frozen.number)
-            return None
-        return None if frozen.state is OptunaState.WAITING else self._trial(frozen, later)
-
-    def _trial(self, frozen: FrozenTrial, later: Stored) -> TrialRecord:
-        known = self._finished.get(frozen.number)
-        if known is None:
-            known = self._parse(frozen)
-            if frozen.state.is_finished():
-                self._finished[frozen.number] = known
-        if not later:
-            return known
-        seen, joined = self._joined.get(frozen.number, ((), known))
-        if seen is not later or not frozen.state.is_finished():
-            joined = _with(known, self._readable(later, frozen))
-            self._joined[frozen.number] = (later, joined)
+    def _joined_with(self, later: Stored, frozen: FrozenTrial) -> _Read:
+        """The trial with the launches that were made after it was told."""
+        number, is_finished = frozen.number, frozen.state.is_finished()
+        own = self._finished.get(number) or self._own(frozen)
+        if is_finished:
+            self._finished[number] = own
+        if own.trial is None or not later:
+            return own
+        seen, joined = self._joined.get(number, (_NONE, own))
+        if seen is not later or not is_finished:
+            launches, damages = sorted_out(later, number)
+            joined = _Read(_with(own.trial, launches), (*own.damages, *damages))
+            self._joined[number] = (later, joined)
         return joined
 
-    def _parse(self, frozen: FrozenTrial) -> TrialRecord:
+    def _own(self, frozen: FrozenTrial) -> _Read:
+        """The trial with its own launches; nothing for one that waits in the queue, or was left out."""
+        reason = None if self._lean is None else self._lean.damaged.get(frozen._trial_id)
+        if reason is not None:
+            return _Read(None, (Damage(reason, frozen.number),))
+        if frozen.user_attrs.get("left_out") or frozen.state is OptunaState.WAITING:
+            return _Read(None)
+        try:
+            return self._parse(frozen)
+        except (ValidationError, TypeError, ValueError, LookupError, AttributeError) as error:
+            return _Read(None, (Damage(reason_in(error), frozen.number),))
+
+    def _parse(self, frozen: FrozenTrial) -> _Read:
         attrs = frozen.user_attrs
         stored = None if self._lean is None else self._lean.launches.get(frozen._trial_id)
         if stored is None:
-            stored = tuple(read_saved(json.dumps(v)) for name, v in attrs.items() if name.startswith(LAUNCH))
-        launches = [each.record for each in stored if isinstance(each, SavedLaunch)]
-        try:
-            requested, canonical = (
-                _config(attrs.get(name, {}), [getattr(launch, name) for launch in launches])
-                for name in ("requested", "canonical")
-            )
-            trial = TrialRecord(
-                number=frozen.number,
-                key=canonical.key() if shows_secrets(canonical) else attrs.get("key", ""),
-                state=_STATES[frozen.state],
-                requested=requested,
-                canonical=canonical,
-                forecast=_forecast(frozen),
-            )
-        except (ValidationError, TypeError, ValueError) as error:
-            raise unreadable(self._where(frozen), str(error)) from error
-        return _with(trial, self._readable(stored, frozen))
+            stored = {n: read_saved(json.dumps(v)) for n, v in attrs.items() if n.startswith(LAUNCH)}
+        saved, damages = sorted_out(stored, frozen.number)
+        requested, canonical = (
+            _config(attrs.get(name, {}), [getattr(each.record, name) for each in saved])
+            for name in ("requested", "canonical")
+        )
+        trial = TrialRecord(
+            number=frozen.number,
+            key=canonical.key() if shows_secrets(canonical) else attrs.get("key", ""),
+            state=_STATES[frozen.state],
+            requested=requested,
+            canonical=canonical,
+            forecast=_forecast(frozen),
+        )
+        return _Read(_with(trial, saved), damages)
 
-    def _readable(self, stored: Stored, frozen: FrozenTrial) -> list[SavedLaunch]:
-        """The stored launches. Raises SpecsweepError when one cannot be read, or is of another trial."""
-        found = []
-        for launch in stored:
-            if isinstance(launch, Unreadable):
-                raise unreadable(self._where(frozen), launch.reason)
-            if launch.record.trial_number != frozen.number:
-                told = f"it says that it is of trial {launch.record.trial_number}"
-                raise unreadable(self._where(frozen), told)
-            found.append(launch)
-        return found
 
-    def _where(self, frozen: FrozenTrial) -> str:
-        return f"study {self._study.study_name}, trial {frozen.number}"
+def sorted_out(stored: Stored, number: int) -> tuple[list[SavedLaunch], tuple[Damage, ...]]:
+    """The launches of trial `number` that can be read, and what is wrong with the others."""
+    found, damages = list[SavedLaunch](), list[Damage]()
+    for name, each in stored.items():
+        launch = number_in(name.rpartition(":")[2])
+        if isinstance(each, Unreadable):
+            damages.append(Damage(each.reason, number, launch))
+        elif each.record.trial_number != number:
+            damages.append(Damage(f"it says that it is of trial {each.record.trial_number}", number, launch))
+        elif each.record.launch_number != launch:
+            damages.append(Damage(f"it says that it is launch {each.record.launch_number}", number, launch))
+        else:
+            found.append(each)
+    return found, tuple(damages)
+
+
+def _or_nothing(read: _Read) -> _Read:
+    """The same, but nothing of a trial whose launches are all damaged, or that was measured and has none."""
+    trial = read.trial
+    if trial is None or trial.launches:
+        return read
+    if trial.state is TrialState.COMPLETE and not read.damages:
+        return _Read(None, (Damage("it was measured, and has no launch", trial.number),))
+    return _Read(None, read.damages) if read.damages else read
+
+
+def _of_no_trial(later: Mapping[int, Stored], read: Sequence[FrozenTrial]) -> list[Damage]:
+    """The launches of trials that the study does not have."""
+    known = {frozen.number for frozen in read}
+    return [
+        Damage("the study has no such trial", number, number_in(name.rpartition(":")[2]))
+        for number in later.keys() - known
+        for name in later[number]
+    ]
 
 
 def _config(stored: object, launched: Sequence[ServerConfig]) -> ServerConfig:

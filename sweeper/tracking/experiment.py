@@ -10,24 +10,35 @@ from typing import TYPE_CHECKING
 
 from sweeper.tracking.client import Calls, given
 from sweeper.tracking.place import PlaceUnusable
-from sweeper.tracking.view import TAG_STUDY_ID
+from sweeper.tracking.view import TAG_STUDY, TAG_STUDY_ID
 
 if TYPE_CHECKING:
+    from mlflow import MlflowClient
     from mlflow.entities import Experiment
 
 
-def lookup(get: Callable[[str], Experiment | None], study: str, identity: str) -> tuple[str, Experiment | None]:
+def lookup(client: Callable[[], MlflowClient], study: str, identity: str) -> tuple[str, Experiment | None]:
     """The name of the study's experiment, `night` or else `night-1f2e3d`, and the experiment if it exists.
 
-    `get` finds an experiment by name. Without an identity the first will do. Raises PlaceUnusable when both
-    names are taken.
+    One that a user gave another name is found by its mark. `client` is asked for before each call. Without an
+    identity the first of the names will do. Raises PlaceUnusable when both names are taken.
     """
-    other_name = f"{study}-{identity[:6]}"
+    other_name, free = f"{study}-{identity[:6]}", ""
     for name in (study, other_name):
-        experiment = get(name)
-        if experiment is None or not identity or is_ours(experiment.tags, identity):
+        experiment = client().get_experiment_by_name(name)
+        if experiment is None:
+            free = free or name
+        elif not identity or is_ours(experiment.tags, identity):
             return name, experiment
-    raise PlaceUnusable(f"the experiments {study!r} and {other_name!r} show other studies")
+        if not identity:
+            break
+    if identity.isalnum():
+        ours = f"tags.`{TAG_STUDY_ID}` = '{identity}' AND tags.`{TAG_STUDY}` = '{study}'"
+        for experiment in client().search_experiments(filter_string=ours):
+            return experiment.name, experiment
+    if not free:
+        raise PlaceUnusable(f"the experiments {study!r} and {other_name!r} show other studies")
+    return free, None
 
 
 def is_ours(tags: Mapping[str, str], identity: str) -> bool:
@@ -38,17 +49,17 @@ def is_ours(tags: Mapping[str, str], identity: str) -> bool:
 def open_experiment(
     calls: Calls, study: str, identity: str, artifact_root: str | None
 ) -> tuple[str, Mapping[str, str]]:
-    """The number and the tags of the study's experiment, which is made if missing and bears the study's mark.
+    """The number and the tags of the study's experiment, which is made if missing and bears the study's marks.
 
     Raises PlaceUnusable when a user deleted it.
     """
-    name, found = lookup(lambda name: calls.client().get_experiment_by_name(name), study, identity)
-    mark = {TAG_STUDY_ID: identity}
+    name, found = lookup(calls.client, study, identity)
+    mark = {TAG_STUDY_ID: identity, TAG_STUDY: study}
     if found is None:
         return given(calls.client().create_experiment(name, artifact_location=artifact_root, tags=mark)), mark
     number = given(found.experiment_id)
     if found.lifecycle_stage != "active":
         raise PlaceUnusable(f"the experiment {name!r} was deleted; restore it there or name the study differently")
-    if TAG_STUDY_ID not in found.tags:
-        calls.client().set_experiment_tag(number, TAG_STUDY_ID, identity)
+    for tag in mark.keys() - found.tags.keys():
+        calls.client().set_experiment_tag(number, tag, mark[tag])
     return number, found.tags

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import socket
 import sqlite3
 import sys
@@ -14,12 +13,13 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
+from launchers.masking import MASK
+from launchers.userinfo import hide_userinfos
 from sweeper.errors import ConfigError, SpecsweepError
 from sweeper.spec import TrackingSpec, digest
 
 _SQLITE = "sqlite:///"
 _BELOW = frozenset({"mlflow", "requests", "urllib3", "sqlalchemy", "sqlite3"})
-_URL_USER = re.compile(r"//[^/@\s]+@")
 
 
 class PlaceUnusable(SpecsweepError):
@@ -141,7 +141,7 @@ def require_port(host: str, port: int) -> None:
 
 def mask(text: str) -> str:
     """`text` without the user and password of any address in it."""
-    return _URL_USER.sub("//***@", text)
+    return hide_userinfos(text, MASK)
 
 
 def one_line(error: BaseException) -> str:
@@ -191,4 +191,4 @@ def ui_env(spec: TrackingSpec) -> dict[str, str]:
 def ui_address(spec: TrackingSpec, host: str, port: int) -> str:
     """Where the page is: the server that `spec` names (without its password), or the one that `ui_argv` starts."""
     place = place_of(spec)
-    return f"http://{host}:{port}" if place.database else _URL_USER.sub("//", place.uri)
+    return f"http://{host}:{port}" if place.database else hide_userinfos(place.uri, "").replace("//@", "//")

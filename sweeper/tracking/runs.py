@@ -13,17 +13,23 @@ from sweeper.tracking.client import Calls, OutOfTime, given
 from sweeper.tracking.experiment import is_ours, open_experiment
 from sweeper.tracking.files import in_files, version_of
 from sweeper.tracking.lost import LOST, LOST_STATUS, lost_tags
-from sweeper.tracking.memory import DELETED, Found, Loading, Memory, shown_by
+from sweeper.tracking.memory import DELETED, Found, Loading, Memory, deleted_by_user, shown_by
 from sweeper.tracking.page import TAG_PAGE
 from sweeper.tracking.place import is_missing_below, one_line
-from sweeper.tracking.view import FAILURE_TAGS, TAG_FAILURE, TAG_STUDY, TAG_TRIAL, RunView, owner_tags
+from sweeper.tracking.same_trial import TAG_RETIRED, TAG_SYNCED, age, is_lost, is_usable, marks_of
+from sweeper.tracking.view import (
+    FAILURE_TAGS,
+    TAG_FAILURE,
+    TAG_STUDY,
+    TAG_TRIAL,
+    RunView,
+    owner_tags,
+)
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-TAG_SYNCED = "specsweep.synced"
 TAG_FILES = "specsweep.files"
-TAG_RETIRED = "specsweep.retired"
 
 PAGE = 100
 """Runs that are searched at once: a sixth of a second in SQLite. Larger pages take no less for each run."""
@@ -90,6 +96,8 @@ class Writer:
         alive = {trial for trial, found in loading.found.items() if any(run.is_active for run in found)}
         self.memory.present |= {int(trial) for trial in alive if _NUMBER.fullmatch(trial)}
         shown = {trial: shown_by(found) for trial, found in loading.found.items() if _NUMBER.fullmatch(trial)}
+        gone = {trial: deleted_by_user(found) for trial, found in loading.found.items() if trial in shown}
+        self.memory.deleted = {int(trial): tags for trial, tags in gone.items() if tags} | self.memory.deleted
         bases = (run.run_id for run in loading.found.get("0", ()) if run.is_active)
         self.memory.baseline_run = self.memory.baseline_run or next(bases, "")
         written = self.memory.shown  # meanwhile, and later than what was found
@@ -107,10 +115,7 @@ class Writer:
         refusal = ""
         for view in views:
             number = view.trial.number
-            if (
-                self.memory.shown.get(number) in (view.digest, DELETED)
-                or self.memory.refused.get(number) == view.digest
-            ):
+            if self._is_settled(view) or self.memory.refused.get(number) == view.digest:
                 continue
             try:
                 self.memory.shown[number] = self._write_run(view)
@@ -122,6 +127,13 @@ class Writer:
                 self.memory.refused[number] = view.digest
                 refusal = refusal or f"trial {number} was refused: {one_line(error)}"
         return refusal
+
+    def _is_settled(self, view: RunView) -> bool:
+        """Whether the run shows the view, or a user deleted it (this trial's, not that of a lost one)."""
+        number = view.trial.number
+        if self.memory.shown.get(number) != DELETED:
+            return self.memory.shown.get(number) == view.digest
+        return any(not view.is_of_another(tags) for tags in self.memory.deleted.get(number, ()))
 
     def give_up(self) -> None:
         """Mark the runs of trials that the study does not have any more: a database may lose the newest of all.
@@ -180,6 +192,8 @@ class Writer:
             tags = {**owner, TAG_TRIAL: str(view.trial.number)}
             run = self.calls.client().create_run(self.memory.experiment_id, view.start_ms, tags, view.name)
         elif run.info.lifecycle_stage != "active":
+            known = self.memory.deleted.get(view.trial.number, ())
+            self.memory.deleted[view.trial.number] = (*known, marks_of(run))
             return DELETED
         run_id = given(run.info.run_id)
         if view.trial.is_baseline:
@@ -203,17 +217,18 @@ class Writer:
         """
         runs = self._search(f" AND tags.`{TAG_TRIAL}` = '{view.trial.number}'")
         active = [run for run in runs if run.info.lifecycle_stage == "active"]
-        for run in [run for run in active if _is_lost(run, view)]:
+        for run in [run for run in active if is_lost(run, view)]:
             self._mark_lost(run)
             active.remove(run)
             runs.remove(run)
-        kept = min((run for run in active if _is_usable(run, view)), key=_age, default=None)
+        kept = min((run for run in active if is_usable(run, view)), key=age, default=None)
         for run in active:
             if run is not kept:
                 self._tag(run.info.run_id, {TAG_RETIRED: "duplicate" if kept else "superseded"})
                 self.calls.client().delete_run(run.info.run_id)
-        deleted_by_user = [run for run in runs if run not in active and TAG_RETIRED not in run.data.tags]
-        return kept if active or not deleted_by_user else deleted_by_user[0]
+        gone = [run for run in runs if run not in active and not is_lost(run, view)]
+        by_user = next((run for run in gone if TAG_RETIRED not in run.data.tags), None)
+        return kept if active else by_user
 
     def _log(self, run_id: str, view: RunView) -> None:
         """In batches: MLflow takes 1,000 metrics, 100 parameters and 100 tags at once, 1,000 things in all.
@@ -256,21 +271,15 @@ class Writer:
         tags = run.data.tags
         is_active = run.info.lifecycle_stage == "active"
         is_whole = is_active and TAG_RETIRED not in tags and not self._files_are_gone(run)
-        return Found(given(run.info.run_id), is_active, TAG_RETIRED in tags, is_whole, tags.get(TAG_SYNCED, ""))
+        return Found(
+            given(run.info.run_id),
+            is_active,
+            TAG_RETIRED in tags,
+            is_whole,
+            tags.get(TAG_SYNCED, ""),
+            marks_of(run),
+        )
 
     def _files_are_gone(self, run: Run) -> bool:
         """Whether somebody deleted the folder of a run's files; every complete run has some."""
         return is_missing_below(self.artifact_root, run.info.artifact_uri)
-
-
-def _is_lost(run: Run, view: RunView) -> bool:
-    return run.data.tags.get(TAG_RETIRED) == LOST or view.is_of_another(run.data.tags)
-
-
-def _is_usable(run: Run, view: RunView) -> bool:
-    return TAG_RETIRED not in run.data.tags and not view.contradicts(run.data.params, run.data.metrics)
-
-
-def _age(run: Run) -> tuple[bool, str]:
-    """Sort key: the run that was completed first, as far as can be told (all start when the trial did)."""
-    return (TAG_SYNCED not in run.data.tags, run.info.run_id)

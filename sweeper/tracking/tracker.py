@@ -2,7 +2,7 @@
 
 Every finished trial is one run. A run is found by its tags, created only when there is none, replayed, and marked
 last with the digest of what it shows; so a sync that dies anywhere is completed by the next one, and a trial that
-has not changed costs nothing. A run that a user deleted stays deleted.
+has not changed costs nothing. A run that a user deleted stays deleted, as long as the study has that very trial.
 """
 
 from __future__ import annotations
@@ -259,7 +259,8 @@ def _experiment_id(place: Place, study: str, identity: str) -> str:
     errors = load_mlflow()
     limit_http(HTTP_TIMEOUT_S)
     try:
-        _, experiment = lookup(open_client(place).get_experiment_by_name, study, identity)
+        opened = open_client(place)
+        _, experiment = lookup(lambda: opened, study, identity)
     except errors:
         return ""
     return experiment.experiment_id if experiment else ""

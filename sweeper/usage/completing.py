@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 import conf
-from sweeper.storing.study_files import study_names
+from sweeper.storing.study_files import newest_names
 from sweeper.usage.command_line import new_parser, options_of
 from sweeper.usage.table import SHELLS, USAGES
 
@@ -145,7 +145,7 @@ def _place(words: Sequence[str]) -> Place:
 def _studies(place: Place) -> list[str]:
     """The names of the studies in files; a database elsewhere is not asked at every press of Tab."""
     folder = str(Path(place.typed.get("study.dir", "sweeps")).expanduser())
-    return study_names(place.typed.get("study.storage", f"sqlite:///{folder}/optuna.db"), folder)
+    return newest_names(place.typed.get("study.storage", f"sqlite:///{folder}/optuna.db"), folder)
 
 
 def _beginning(words: Iterable[str], current: str) -> list[str]:

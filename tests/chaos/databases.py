@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import make_url
 
-from sweeper.tracking.runs import TAG_SYNCED
+from sweeper.tracking.same_trial import TAG_SYNCED
 from sweeper.tracking.view import TAG_LOST, TAG_TRIAL
 from tests.chaos.audit import all_runs_of
 from tests.chaos.boundaries import Plan

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweeper.errors import SpecsweepError
-from sweeper.storing.database import STORAGE_ERRORS
+from sweeper.storing.losses import STORAGE_ERRORS
 from tests.chaos.stage import House, NotHere, Stage
 from tests.chaos.zygote import Zygote
 

@@ -386,7 +386,9 @@ def test_a_damaged_record_is_reported_with_its_trial(tmp_path: Path) -> None:
     storage = study.store.optuna._storage
     trial_id = storage.get_trial_id_from_study_id_trial_number(study.store.optuna._study_id, proposal.trial_number)
     storage.set_trial_user_attr(trial_id, "launch:0", {"record": {"nonsense": 1}, "artifacts": []})
-    with pytest.raises(SpecsweepError, match="trial 0: the stored record cannot be read"):
+    with pytest.raises(
+        SpecsweepError, match=r"the stored record cannot be read[^:]*:\n  trial 0, launch 0: record\."
+    ):
         open_study(tmp_path).trials()
 
 
@@ -396,7 +398,7 @@ def test_a_record_of_another_trial_is_reported_as_damaged(tmp_path: Path) -> Non
     record = launch(5.0, trial=7)
     stored = {"record": json.loads(record.model_dump_json()), "artifacts": []}
     study.store.optuna.set_user_attr("launch:0:1", stored)
-    with pytest.raises(SpecsweepError, match=r"trial 0: .*it says that it is of trial 7"):
+    with pytest.raises(SpecsweepError, match=r"trial 0, launch 1: it says that it is of trial 7"):
         open_study(tmp_path).trials()
 
 

@@ -72,6 +72,16 @@ def test_a_study_to_learn_from_must_exist(tmp_path: Path) -> None:
     assert "there is no study 'gone'" in text("warm_start", context(*here, "study.warm_start=[gone]"))
 
 
+def test_a_study_of_which_something_cannot_be_read_is_an_error_and_to_learn_from_a_warning(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        store = StudyStore.open(f"sqlite:///{tmp_path}/optuna.db", name, str(tmp_path), create=True)
+        store.optuna.set_user_attr("launch:1:1", {})
+    here = (f"study.dir={tmp_path}", "study.sampler=physics", "study.name=new", "study.warm_start=[old]")
+    for check, level in (("study", Level.ERROR), ("warm_start", Level.WARNING)):
+        assert worst(check, context(*here)) is level
+        assert "trial 1, launch 1: the study has no such trial" in text(check, context(*here))
+
+
 @pytest.mark.parametrize("content", [b"no database at all, but text" * 40, b""])
 def test_a_file_that_is_no_database_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "optuna.db").write_bytes(content)

@@ -53,7 +53,7 @@ def stored_seeds() -> tuple[bytes, ...]:
 
 
 def stored_parser(folder: Path) -> Callable[[bytes], object]:
-    """Everything that reads a study; each may say that it cannot be read, in one message for a person."""
+    """Everything that reads a study. A report leaves out what cannot be read; others may say so in one message."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
     def feed(content: bytes) -> None:
@@ -63,12 +63,8 @@ def stored_parser(folder: Path) -> Callable[[bytes], object]:
             return
         if not (isinstance(told, list) and len(told) == 2 and all(isinstance(each, dict) for each in told)):
             return
-        for look in (
-            lambda store: store.trials(),
-            lambda store: read(store, _SIMPLICITY),
-            KeptSearch.of,
-            all_reduce_of,
-        ):
+        read(DamagedStore(folder, *told), _SIMPLICITY)
+        for look in (lambda store: store.trials(), KeptSearch.of, all_reduce_of):
             try:
                 look(DamagedStore(folder, *told))
             except SpecsweepError as error:

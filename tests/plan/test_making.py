@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.deciding.durations import launch_s
-from sweeper.errors import ConfigError, StudyMismatch
+from sweeper.errors import ConfigError, SpecsweepError, StudyMismatch
 from sweeper.naming import difference_text
 from sweeper.planning.history import MODEL_UNKNOWN
 from sweeper.planning.making import plan_of
@@ -177,3 +177,18 @@ def test_a_prepared_model_has_no_path_yet(tmp_path: Path) -> None:
     found = plan(prepared, 0)
     assert MODEL_UNKNOWN in found.launches[0].commands[0].argv
     assert any(MODEL_UNKNOWN in line for line in found.unchecked)
+
+
+def test_a_study_that_a_start_would_refuse_as_damaged_has_no_plan(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path)
+    begun(spec, 3).store.optuna.set_user_attr("launch:1:1", {"record": 5})
+    for look in (lambda: plan(spec), lambda: open_study(spec, ENGINE, FACTS)):
+        with pytest.raises(SpecsweepError, match="trial 1, launch 1: record: Input should be an object"):
+            look()
+
+
+def test_another_study_that_is_damaged_does_not_stop_a_plan(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path)
+    begun(spec, 3).store.optuna.set_user_attr("launch:1:1", {"record": 5})
+    other = spec.model_copy(update={"study": spec.study.model_copy(update={"name": "other"})})
+    assert plan(other).facts == f"as study {spec.study.name} saw the host at its last start"

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from launchers.errors import HostBusy
 from sweeper.errors import SweepInterrupted
 from sweeper.records import TrialState
-from sweeper.tracking.runs import TAG_SYNCED
+from sweeper.tracking.same_trial import TAG_SYNCED
 from sweeper.tracking.view import TAG_TRIAL
 from tests.stateful.fake_mlflow import DOWN, LOSING, UP
 from tests.stateful.world import TRIALS, Killed, World, decisions, interrupt

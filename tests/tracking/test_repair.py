@@ -10,7 +10,7 @@ import pytest
 
 from sweeper.spec import TrackingSpec
 from sweeper.tracking import SyncReport, Tracker
-from sweeper.tracking.runs import TAG_RETIRED
+from sweeper.tracking.same_trial import TAG_RETIRED
 from sweeper.tracking.tracker import RETRY_AFTER_S
 from sweeper.tracking.view import TAG_FAILURE, TAG_LOST, TAG_STATE, TAG_STUDY, TAG_TRIAL
 from tests.tracking import seen
