@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from secrets import token_hex
 from urllib.parse import quote
 
 TOKEN = "hf_PLANTEDtokenPLANTED1234"
@@ -11,7 +12,7 @@ PROXY_PASSWORD = "proxy-planted-77"
 INHERITED = "inherited-planted-88"
 PASSPHRASE = "passphrase planted 99"
 CLOUD_KEY = "cloud/planted+key=="
-COMMAND_KEY = "command-planted-66"
+COMMAND_KEY = f"command-planted-{token_hex(4)}"  # it stands on command lines, which other runs of tests see
 
 ALL = (TOKEN, PASSWORD, PROXY_PASSWORD, INHERITED, PASSPHRASE, CLOUD_KEY, COMMAND_KEY)
 
