@@ -50,8 +50,8 @@ def hide_userinfos(text: str, mask: str) -> str:
 def _end_of_userinfo(scheme: str, rest: str) -> int:
     """Where the user and the password end in what follows `://`; 0 without any."""
     slash = rest.find("/") if "/" in rest else len(rest)
-    ends = [found.start() for found in _HOST_BEHIND.finditer(rest)]
-    near, far = [end for end in ends if end < slash], [end for end in ends if end > slash]
+    near = [end for end, sign in enumerate(rest[:slash]) if sign == "@"]
+    far = [found.start() for found in _HOST_BEHIND.finditer(rest, slash)]
     before_options = [end for end in far if not _OPTION.search(rest, slash, end)]
     is_store = _STORE.match(scheme) is not None
     if near:

@@ -92,6 +92,8 @@ def test_an_address_without_a_user_stays(scheme: str, host: str, path: str) -> N
         ("ssh://git@host:22/org/repo@v1", "ssh://***@host:22/org/repo@v1"),
         ("http://u:p@host.example/a@b", "http://***@host.example/a@b"),
         ("http://u:p@host/x?mail=a@b.c", "http://***@host/x?mail=a@b.c"),
+        ("postgresql://me:hush@db:port/x", "postgresql://***@db:port/x"),
+        ("http://u:p@$HOST", "http://***@$HOST"),
         ("a://u:p@h,b://v:q@i", "a://***@h,b://***@i"),
         ("http://registry:4873/@scope/p", "http://registry:4873/@scope/p"),
         ("docker://registry:5000/image@sha256:0123abcd", "docker://registry:5000/image@sha256:0123abcd"),
