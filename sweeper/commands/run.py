@@ -14,6 +14,7 @@ from typing import TextIO
 
 from rich.console import Console
 
+from launchers.base import Launcher
 from launchers.clock import SystemClock
 from launchers.masking import masked_words
 from launchers.slurm import node
@@ -34,13 +35,14 @@ from sweeper.commands.plan import plan
 from sweeper.commands.report import write_beside
 from sweeper.commands.slurm import as_worker, run_through_slurm
 from sweeper.endings import ending_of
+from sweeper.engines.base import Engine, HostFacts
 from sweeper.engines.registry import engine_for
 from sweeper.errors import AlreadyAtWork, ExitCode, SpecsweepError, SweepAborted
 from sweeper.facts import read_host_facts
 from sweeper.interrupts import Interrupts
 from sweeper.live import PlainView, RichView, View, Views
 from sweeper.loop import is_unfinished, run_sweep
-from sweeper.measuring.load import once_each
+from sweeper.measuring.load import Load, once_each
 from sweeper.measuring.rendering import rendered_loads
 from sweeper.nights.first_winner import FirstWinner
 from sweeper.nights.news import News
@@ -125,19 +127,9 @@ def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence
                 at_work(study.store, worker_of(spec.host), spec.study.lease_s) as (study.ownership, clock),
             ):
                 before = study.progress(spec.budget)
-                loads = rendered_loads(spec, engine, launcher, facts)
-                if remembered := remembering(spec, engine):
-                    loads = tuple(map(once_each, loads))
-                    view.notice(f"each text is sent once per launch, in all launches alike: {remembered}")
+                loads, remembered = _loads(spec, engine, launcher, facts)
                 rig = Rig(spec, engine, launcher, clock, facts, view, interrupts, loads)
-                known = (
-                    *loaded.notes,
-                    *arrival_notes(spec),
-                    *storage_notes(spec),
-                    *zone_notes(spec),
-                    *shown_secrets_notes(overrides),
-                )
-                for note in (*told, *notes_on(spec, engine, facts), *known):
+                for note in (*told, *remembered, *notes_on(spec, engine, facts), *_notes(loaded, overrides)):
                     view.notice(note)
                 leaving = Leaving(rig, study, standing_on(launcher))
                 kept = KeptRun.of(spec, given, config_dir, clock)
@@ -151,18 +143,44 @@ def _sweep(loaded: config.Loaded, arguments: argparse.Namespace, given: Sequence
                         raise SweepAborted(SET_BACK)
                     ended(how_it_ended(verdict, after.launches_left))
             outcome = Outcome(verdict, left, after.launches_left, was_complete=not before.launches_left)
-            if outcome.is_open:
-                notifier.tell("interrupted", study.name, launcher.host, outcome.text)
-            elif news.is_new:
-                notifier.tell("finished", study.name, launcher.host, outcome.text, news.told)
-            else:
-                view.notice("nothing has changed since this verdict was told: nobody is told again")
+            _tell(outcome, news, study.name, rig, notifier)
     _say(spec, f"ended with exit code {outcome.code}: {outcome.text}")
     show(outcome, trials, spec, console)
     page = None if outcome.is_open else _write_report(console, spec, study, tracker)
     where = _where_to_look(spec, page, overrides, config_dir)
     console.print(where, markup=False, highlight=False, soft_wrap=True)
     return outcome.code
+
+
+def _loads(
+    spec: SweepSpec, engine: Engine, launcher: Launcher, facts: HostFacts
+) -> tuple[tuple[Load, ...], tuple[str, ...]]:
+    """What is sent in a launch, for each workload; and what is said about it."""
+    loads = rendered_loads(spec, engine, launcher, facts)
+    if not (remembered := remembering(spec, engine)):
+        return loads, ()
+    note = f"each text is sent once per launch, in all launches alike: {remembered}"
+    return tuple(map(once_each, loads)), (note,)
+
+
+def _notes(loaded: config.Loaded, overrides: Sequence[str]) -> Iterator[str]:
+    """What a person should know of the settings before the first launch."""
+    yield from loaded.notes
+    yield from arrival_notes(loaded.spec)
+    yield from storage_notes(loaded.spec)
+    yield from zone_notes(loaded.spec)
+    yield from shown_secrets_notes(overrides)
+
+
+def _tell(outcome: Outcome, news: News, study: str, rig: Rig, notifier: Notifier) -> None:
+    """Tell who wants to be how it ended, unless the last start of all was told just that."""
+    host = rig.launcher.host
+    if outcome.is_open:
+        notifier.tell("interrupted", study, host, outcome.text)
+    elif news.is_new:
+        notifier.tell("finished", study, host, outcome.text, news.told)
+    else:
+        rig.view.notice("nothing has changed since this verdict was told: nobody is told again")
 
 
 @contextmanager
