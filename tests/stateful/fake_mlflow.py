@@ -64,6 +64,13 @@ class FakeMlflow:
         self._ask()
         return self.experiment if self.experiment and self.experiment.name == name else None
 
+    def search_experiments(self, filter_string: str) -> list[SimpleNamespace]:
+        self._ask()
+        asked = dict(re.findall(r"tags\.`([^`]+)` = '([^']*)'", filter_string))
+        assert asked, filter_string
+        made = [self.experiment] if self.experiment else []
+        return [one for one in made if asked.items() <= one.tags.items()]
+
     def create_experiment(self, name: str, artifact_location: str | None, tags: Mapping[str, str]) -> str:
         del artifact_location
         made = SimpleNamespace(experiment_id="1", name=name, tags=dict(tags), lifecycle_stage="active")
