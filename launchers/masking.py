@@ -18,22 +18,31 @@ _NO_PASSWORD = r"(?!(?:none|null|true|false|optional|str)(?:[\s'\",;)}\]&\\]|$)|
 _COMPOUND = r"(?:api|admin|access|secret|private|auth|hf|hub|bearer|session|refresh|bot)[_-]?(?:key|token)"
 _PASSWORD = r"(?:password|passwd|passphrase|secret|credentials?|[a-z0-9]_pwd)"
 _FLAG = r"(?<![\w-])--(?:[a-z0-9]{1,40}[-_]){0,6}(?:key|token|password|passphrase|secret)"
+_AUTHORIZATION = r"authorization['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:bearer|basic)"
 _QUOTE = r"(?P<quote>\\{0,3}['\"])"
 _QUOTED = r"((?:''|(?!(?P=quote))(?:\\.|[^\\\n]))" + r"{1,4000})"
 """Up to the quote that ends it, which may be escaped as the first one: a password may hold blanks and any sign."""
 _OVER = r"[,;&]\s{0,3}[A-Za-z_][\w.-]{0,60}=|[,;)}\]]{1,3}(?:\s|$)"
 _BARE = rf"(?!\\{{0,3}}['\"])((?:(?!{_OVER})(?:[^\s'\"]|['\"](?![\s,;:)}}\]'\"]|$))){{1,4000}})"
 """Up to a blank, a quote that ends something, or the next option; a mark that parts or closes is none of it."""
+_END = r"(?<![)\]}])"
+"""A bracket that closes last is the list's, in which the secret stands."""
 _SHAPES = (
     # What stands before the secret, then the secret itself. Each repetition is bounded: logs are long.
-    re.compile(r"(?i)(\bauthorization['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:bearer|basic) )([^\s'\",]{4,4000})"),
-    re.compile(rf"(?i)({_COMPOUND}['\"]?\s{{0,3}}[:=]\s{{0,3}}['\"]?){_NO_SECRET}([^\s'\",;)}}&]{{4,4000}})"),
+    re.compile(
+        r"(?i)(\bauthorization['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:bearer|basic) )([^\s'\",]{4,4000}" + _END + ")"
+    ),
+    re.compile(
+        rf"(?i)({_COMPOUND}['\"]?\s{{0,3}}[:=]\s{{0,3}}['\"]?){_NO_SECRET}([^\s'\",;)}}&]{{4,4000}}{_END})"
+    ),
     re.compile(rf"(?i)({_PASSWORD}(?:\\{{0,3}}['\"])?\s{{0,3}}[:=]\s{{0,3}}{_QUOTE}){_NO_PASSWORD}{_QUOTED}"),
     re.compile(rf"(?i)({_PASSWORD}(?:\s{{0,3}}=\s{{0,3}}|['\"]\s{{0,3}}[:=]\s{{0,3}})){_NO_PASSWORD}{_BARE}"),
-    re.compile(rf"(\b[A-Z][A-Z0-9_]{{0,80}}_(?:TOKEN|KEY|SECRET)=['\"]?){_NO_SECRET}([^\s'\",;)}}]{{4,4000}})"),
+    re.compile(
+        rf"(\b[A-Z][A-Z0-9_]{{0,80}}_(?:TOKEN|KEY|SECRET)=['\"]?){_NO_SECRET}([^\s'\",;)}}]{{4,4000}}{_END})"
+    ),
     re.compile(rf"({_FLAG}(?:[ =]|['\"]?, ?){_QUOTE}){_NO_PASSWORD}{_QUOTED}"),
     re.compile(rf"({_FLAG}[ =]){_NO_SECRET}{_BARE}"),
-    re.compile(rf"({_FLAG}['\"]?, ?){_NO_SECRET}([^\s'\",]{{1,4000}})"),
+    re.compile(rf"({_FLAG}['\"]?, ?){_NO_SECRET}([^\s'\",]{{1,4000}}{_END})"),
     # Tokens that name their kind: Hugging Face, OpenAI, GitHub, GitLab, Slack, AWS.
     re.compile(r"(\b)(hf_[A-Za-z0-9]{16,200}|sk-[A-Za-z0-9_-]{20,200}|gh[pousr]_[A-Za-z0-9]{20,250})"),
     re.compile(r"(\b)(glpat-[A-Za-z0-9_-]{20,100}|xox[a-z]-[A-Za-z0-9-]{10,200}|AKIA[A-Z0-9]{16})\b"),

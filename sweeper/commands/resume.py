@@ -21,6 +21,7 @@ from sweeper.fingerprint import IMPORTED
 from sweeper.nights.notify import ends_told
 from sweeper.spec import NotifySpec, StudyPlace, StudySpec
 from sweeper.standing.catalogue import Catalogue, Entry, catalogue
+from sweeper.storing.addresses import sqlite_file
 from sweeper.storing.kept_run import COMPLETE, INTERRUPTED, NIGHT_OVER, STOPPED, KeptRun, kept_runs
 from sweeper.storing.storage import StudyStore
 from sweeper.streams import lenient
@@ -33,7 +34,8 @@ _NOT_WAITING = (COMPLETE, "imported", "foreign")
 """The states of studies that no sweep has to go on with."""
 
 _WEBHOOKS = ("notify.webhook", "notify.webhook_env")
-_PLACE = ("study.dir", "study.storage", "study.name")
+_WHERE = ("study.dir", "study.storage")
+_PLACE = (*_WHERE, "study.name")
 
 
 def resume(arguments: argparse.Namespace) -> ExitCode:
@@ -99,10 +101,10 @@ def again(
         raise ConfigError([f"{_key(word)}: was secret and is not kept; give it again" for word in missing])
     storage = [word for word in given if _key(word) == "study.storage" and _key(word) in map(_key, masked)]
     words = _merged(kept, [*added, *storage])
-    folder = Path(runs[0].folder)
-    if folder == Path.cwd() or (folder.is_dir() and _is_same(store, words, runs[0], folder)):
-        return words, None if folder == Path.cwd() else folder
-    study = place.study
+    folder, study = Path(runs[0].folder), place.study
+    is_here, is_named = folder == Path.cwd(), any(_key(word) in _WHERE for word in given)
+    if (is_here and not is_named) or (folder.is_dir() and _is_same(store, study, words, runs[0])):
+        return words, None if is_here else folder
     here = [f"study.name={study.name}", f"study.dir={study.dir}"]
     return _merged(words, here if study.storage.startswith("sqlite") else [*here, *storage]), None
 
@@ -139,18 +141,21 @@ def _require_right(words: Sequence[str], config_dir: Path | None) -> None:
     config.load(words, config_dir)
 
 
-def _is_same(store: StudyStore, words: Sequence[str], kept: KeptRun, folder: Path) -> bool:
-    """Whether these words, given in that folder, lead to this very study."""
-    before = Path.cwd()
-    try:
-        os.chdir(folder)
-        place = [word for word in words if not word.startswith((HOSTS, SLURM))]
-        there = StudyStore.of(config.load_place(place, _path(kept.config_dir)).study)
-        return bool(there.fact("identity") == store.fact("identity"))
-    except (ConfigError, StorageUnusable, OSError):
-        return False
-    finally:
-        os.chdir(before)
+def _is_same(store: StudyStore, study: StudySpec, words: Sequence[str], kept: KeptRun) -> bool:
+    """Whether these words lead to this very study in the run's folder; a copy of its file is another one."""
+    file = _file(study)
+    place = [word for word in words if not word.startswith((HOSTS, SLURM))]
+    with suppress(ConfigError, StorageUnusable, OSError), chdir(kept.folder):
+        there = config.load_place(place, _path(kept.config_dir)).study
+        if file != _file(there) or file is not None:
+            return file == _file(there) and there.name == study.name
+        return bool(StudyStore.of(there).fact("identity") == store.fact("identity"))
+    return False
+
+
+def _file(study: StudySpec) -> Path | None:
+    """The database file of a study in this folder's terms; None for a server's database."""
+    return None if (path := sqlite_file(study.storage)) is None else path.resolve()
 
 
 def _runs(store: StudyStore) -> tuple[KeptRun, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -9,6 +11,12 @@ from launchers.masking import MASK
 from launchers.userinfo import hide_userinfos, userinfos
 
 _PSYCOPG = "postgresql+psycopg://"
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file that an address of SQLite names, as it is written there; None for any other address."""
+    prefix, _, path = url.partition(":///")
+    return Path(path) if prefix.startswith("sqlite") and path else None
 
 
 def is_shared(url: str) -> bool:

@@ -10,7 +10,7 @@ import sqlalchemy
 from sqlalchemy.exc import ArgumentError, ProgrammingError
 
 from sweeper.errors import ConfigError, SpecsweepError, StorageUnusable
-from sweeper.storing.addresses import is_misread, is_shared, masked, normal_url
+from sweeper.storing.addresses import is_misread, is_shared, masked, normal_url, sqlite_file
 from sweeper.storing.connecting import engine_settings, prepared
 from sweeper.storing.database import Database, FileDatabase, SharedDatabase, being_opened, opened_patiently
 from sweeper.storing.lean_storage import STUDIES, LeanStorage
@@ -54,7 +54,7 @@ def open_optuna(storage_url: str, name: str, place: Place, *, create: bool) -> t
         if create:
             place.artifacts_of(name).mkdir(parents=True, exist_ok=True)
             _make_sqlite_dir(url)
-        elif (file := _sqlite_file(url)) is not None and not file.exists():
+        elif (file := sqlite_file(url)) is not None and not file.exists():
             raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
         return opened_patiently(lambda: _opened_alone(url, name, place, create=create), place.reconnect_s)
     except _UNUSABLE as error:
@@ -66,7 +66,7 @@ def open_each(storage_url: str, place: Place) -> list[tuple[optuna.Study, Databa
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     url = _usable_url(storage_url)
     try:
-        if (file := _sqlite_file(url)) is not None and not file.exists():
+        if (file := sqlite_file(url)) is not None and not file.exists():
             raise ConfigError([f"study.storage: {masked(url)!r} does not exist; is `study.dir` right?"])
         with being_opened(url):
             storage = LeanStorage.opened(url, engine_settings(url))
@@ -126,13 +126,8 @@ def _opened(url: str, name: str, reconnect_s: float, *, create: bool) -> tuple[o
     return study, _database(storage, name, reconnect_s)
 
 
-def _sqlite_file(url: str) -> Path | None:
-    prefix, _, path = url.partition(":///")
-    return Path(path) if prefix.startswith("sqlite") and path else None
-
-
 def _make_sqlite_dir(url: str) -> None:
-    if (file := _sqlite_file(url)) is not None:
+    if (file := sqlite_file(url)) is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
 
 
@@ -142,7 +137,7 @@ def study_names(storage_url: str) -> list[str]:
     Raises as `open_optuna`.
     """
     url = _usable_url(storage_url)
-    if (file := _sqlite_file(url)) is not None and not file.exists():
+    if (file := sqlite_file(url)) is not None and not file.exists():
         return []
     try:
         engine = sqlalchemy.create_engine(url, **engine_settings(url))

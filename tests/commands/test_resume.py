@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
 
+from launchers.masking import masked_words
 from sweeper.__main__ import main
 from sweeper.commands import resume as command
 from sweeper.errors import ExitCode
@@ -79,6 +81,54 @@ def test_a_study_that_was_moved_goes_on_where_it_is(
     assert main(["resume", "night"]) == ExitCode.OK
     assert begun[0].overrides == ["study.name=night", "study.dir=sweeps"]
     assert Path.cwd() == tmp_path
+
+
+def test_a_copy_that_is_named_is_gone_on_with_and_not_what_it_was_made_from(
+    make_study: MakeStudy, begun: list[argparse.Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_study("night", "interrupted")
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "sweeps", copy)
+    assert main(["resume", "night", f"study.dir={copy}"]) == ExitCode.OK
+    assert begun[0].overrides == ["study.name=night", f"study.dir={copy}"]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["resume", "night", f"study.dir={copy}"]) == ExitCode.OK
+    assert begun[1].overrides == ["study.name=night", f"study.dir={copy}"]
+    assert Path.cwd() == tmp_path / "elsewhere"
+
+
+def test_a_study_that_was_moved_is_gone_on_with_where_it_is_named(
+    make_study: MakeStudy, begun: list[argparse.Namespace], tmp_path: Path
+) -> None:
+    make_study("night", "interrupted")
+    (tmp_path / "sweeps").rename(tmp_path / "new")
+    assert main(["resume", "night", "study.dir=new"]) == ExitCode.OK
+    assert begun[0].overrides == ["study.name=night", "study.dir=new"]
+
+
+@pytest.mark.parametrize(
+    "command_line",
+    [
+        "[/hook.sh,--token,***]",
+        "[/hook.sh,--token,***,--loud]",
+        "[--token,***,x]",
+        '[curl,"api_key=***"]',
+        '[curl,-H,"Authorization: Bearer ***"]',
+    ],
+)
+def test_a_hook_whose_secret_is_not_kept_holds_no_resume_up(
+    make_study: MakeStudy,
+    begun: list[argparse.Namespace],
+    capsys: pytest.CaptureFixture[str],
+    command_line: str,
+) -> None:
+    secret = command_line.replace("***", "planted-secret-77")
+    assert masked_words([f"notify.command={secret}"]) == (f"notify.command={command_line}",)
+    make_study("night", "interrupted", (f"notify.command={secret}",))
+    assert main(["resume", "night"]) == ExitCode.OK
+    assert begun[0].overrides == [f"notify.command={command_line}", "study.name=night"]
+    assert "planted" not in "".join(capsys.readouterr())
 
 
 def test_a_secret_is_not_kept_and_asked_for(
