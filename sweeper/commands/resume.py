@@ -105,8 +105,9 @@ def again(
     is_here, is_named = folder == Path.cwd(), any(_key(word) in _WHERE for word in given)
     if (is_here and not is_named) or (folder.is_dir() and _is_same(store, study, words, runs[0])):
         return words, None if is_here else folder
-    here = [f"study.name={study.name}", f"study.dir={study.dir}"]
-    return _merged(words, here if study.storage.startswith("sqlite") else [*here, *storage]), None
+    named = [word for word in given if _key(word) == "study.storage"]
+    rest = _without(words, ("study.storage",)) if study.storage.startswith("sqlite") else words
+    return _merged(rest, [f"study.name={study.name}", f"study.dir={study.dir}", *named]), None
 
 
 def _replaced_by(given: Sequence[str]) -> tuple[str, ...]:

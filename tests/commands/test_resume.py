@@ -98,6 +98,20 @@ def test_a_copy_that_is_named_is_gone_on_with_and_not_what_it_was_made_from(
     assert Path.cwd() == tmp_path / "elsewhere"
 
 
+def test_a_copied_file_that_is_named_is_gone_on_with(
+    make_study: MakeStudy, begun: list[argparse.Namespace], tmp_path: Path
+) -> None:
+    make_study("night", "interrupted", ("study.storage=sqlite:///sweeps/optuna.db",))
+    shutil.copytree(tmp_path / "sweeps", tmp_path / "copy")
+    (tmp_path / "copy" / "optuna.db").rename(tmp_path / "copy" / "other.db")
+    named = "study.storage=sqlite:///copy/other.db"
+    assert main(["resume", "night", "study.dir=copy", named]) == ExitCode.OK
+    assert begun[0].overrides == ["study.name=night", "study.dir=copy", named]
+    shutil.copy(tmp_path / "copy" / "other.db", tmp_path / "copy" / "optuna.db")
+    assert main(["resume", "night", "study.dir=copy"]) == ExitCode.OK
+    assert begun[1].overrides == ["study.name=night", "study.dir=copy"]
+
+
 def test_a_study_that_was_moved_is_gone_on_with_where_it_is_named(
     make_study: MakeStudy, begun: list[argparse.Namespace], tmp_path: Path
 ) -> None:
