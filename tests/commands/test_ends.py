@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from sweeper.__main__ import main
 from sweeper.errors import ExitCode
 from sweeper.standing.beacon import Beacon
 from tests.chaos.sweeps import LLAMA, SHORT
-from tests.core.receiver import SECRET, Receiver
+from tests.core.receiver import SECRET, Receiver, receiving
 from tests.fakes import FakeClock
 from tests.launchers.conftest import unused_port
 
@@ -65,12 +64,8 @@ class Desk:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with receiving() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

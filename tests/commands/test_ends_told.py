@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from launchers.shell import LocalShell
 from sweeper.__main__ import main
 from sweeper.errors import ExitCode
 from tests.chaos.sweeps import LLAMA, SHORT
-from tests.core.receiver import Receiver
+from tests.core.receiver import Receiver, receiving
 from tests.launchers.conftest import unused_port
 
 pytestmark = [pytest.mark.host, pytest.mark.compose, pytest.mark.study]
@@ -22,12 +21,8 @@ HOOK = 'echo "$SPECSWEEP_EVENT $SPECSWEEP_STUDY $SPECSWEEP_HOST: $(head -1)" >> 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with receiving() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

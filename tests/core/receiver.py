@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SECRET = "T0KEN-xyz-very-secret"
@@ -22,6 +24,18 @@ class Receiver(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/hooks/{SECRET}"
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """A server that listens while open; what it holds back then is answered in the end."""
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.hold.set()
+        server.shutdown()
+        thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from sweeper.errors import AlreadyAtWork, ConfigError, ExitCode, SweepAborted, S
 from sweeper.known_secrets import KNOWN
 from sweeper.nights.notify import Notifier, webhook_url
 from sweeper.spec import NotifySpec
-from tests.core.receiver import SECRET, Receiver
+from tests.core.receiver import SECRET, Receiver, receiving
 from tests.fakes import FakeClock
 
 pytestmark = pytest.mark.host
@@ -31,13 +30,8 @@ sys.exit(int(sys.argv[2]))
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with receiving() as server:
         yield server
-        server.hold.set()
-        server.shutdown()
-        thread.join()
 
 
 def notifier(said: list[str], **settings: object) -> Notifier:
